@@ -43,9 +43,9 @@ class Collective {
   // 0 if unknown, as on GPUs. The others wait for the replica that has waited the shortest.
   virtual std::int64_t waited_ns(int /*replica*/) const noexcept { return 0; }
 
-  // Returns null if failures of calls are the stream's (Stream::failure_word()). On GPUs a word of pinned memory: not
-  // 0 once a call of the replica has failed or the group was aborted, until a stream of it reports that. A copy of
-  // it in stream order tells whether the calls before the copy have valid results.
+  // Returns null if failures of calls are the stream's (Stream::failure_word()). On GPUs a word of pinned memory:
+  // not 0 once a call of the replica has failed or the group was aborted, until a stream of it reports that. A
+  // copy of it in stream order tells whether the calls before the copy have valid results.
   virtual const std::uint32_t* failure_word(int /*replica*/) const noexcept { return nullptr; }
 
   // Releases every replica that waits in a collective, now or later, with DeviceError(kCancelled). A failed

@@ -46,6 +46,10 @@ class Device : public BufferOwner {
     return info().memory_bytes > used ? info().memory_bytes - used : 0;
   }
 
+  // Allocates device memory for the device's own kernels, which keep it: memory_use() does not count it. Throws
+  // DeviceError(kOutOfMemory).
+  virtual Buffer allocate_scratch(std::size_t bytes) { return allocate(bytes); }
+
   virtual std::unique_ptr<Stream> create_stream() = 0;
   // Creates a high-priority stream, for work that other streams wait for: its kernels start first if both could
   // start. An ordinary stream on a device without priorities.

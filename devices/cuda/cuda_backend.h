@@ -50,6 +50,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<Event> create_timed_event() override;
   Buffer allocate(std::size_t bytes) override { return allocate(bytes, MemoryPlace::kDevice); }
   Buffer allocate_pinned(std::size_t bytes) override { return allocate(bytes, MemoryPlace::kPinned); }
+  Buffer allocate_scratch(std::size_t bytes) override;
   // Opens the mathematics on the first call, which may take a second.
   Kernels* kernels() noexcept override;
   std::string why_no_kernels() override;
@@ -58,8 +59,15 @@ class CudaDevice final : public Device {
   void release(void* data, std::size_t bytes, MemoryPlace place) noexcept override;
 
  private:
+  // Frees what allocate_scratch() gave.
+  struct Scratch final : BufferOwner {
+    void release(void* data, std::size_t bytes, MemoryPlace place) noexcept override;
+  };
+
   void make_current() const;
   void load_input_kernels() const;
+  // Throws DeviceError.
+  void* allocate_memory(std::size_t bytes, MemoryPlace place);
   Buffer allocate(std::size_t bytes, MemoryPlace place);
   std::atomic<std::uint64_t>& counter(MemoryPlace place) noexcept;
 
@@ -67,6 +75,7 @@ class CudaDevice final : public Device {
 
   DeviceInfo info_;
   CudaInputKernels input_kernels_;
+  Scratch scratch_;
   std::optional<CudaPool> pool_;  // the streams'; exists once the context does
   std::atomic<std::uint64_t> device_bytes_{0};
   std::atomic<std::uint64_t> pinned_bytes_{0};

@@ -125,8 +125,23 @@ void CudaDevice::release(void* data, std::size_t bytes, MemoryPlace place) noexc
 
 void CudaDevice::make_current() const { CUDA_CHECK(cudaSetDevice(info_.ordinal), info_.name); }
 
+void CudaDevice::Scratch::release(void* data, std::size_t /*bytes*/, MemoryPlace /*place*/) noexcept {
+  cudaFree(data);
+}
+
+Buffer CudaDevice::allocate_scratch(std::size_t bytes) {
+  if (bytes == 0) return {};
+  return {scratch_, allocate_memory(bytes, MemoryPlace::kDevice), bytes, MemoryPlace::kDevice};
+}
+
 Buffer CudaDevice::allocate(std::size_t bytes, MemoryPlace place) {
   if (bytes == 0) return {};
+  void* const data = allocate_memory(bytes, place);
+  counter(place) += bytes;
+  return {*this, data, bytes, place};
+}
+
+void* CudaDevice::allocate_memory(std::size_t bytes, MemoryPlace place) {
   make_current();
   const auto attempt = [&](void*& data) {
     if (place != MemoryPlace::kPinned) return cudaMalloc(&data, bytes);
@@ -147,8 +162,7 @@ Buffer CudaDevice::allocate(std::size_t bytes, MemoryPlace place) {
     const char* call = place == MemoryPlace::kPinned ? "cudaHostAlloc" : "cudaMalloc";
     detail::throw_cuda_error(status, call, info_.name);
   }
-  counter(place) += bytes;
-  return {*this, data, bytes, place};
+  return data;
 }
 
 std::atomic<std::uint64_t>& CudaDevice::counter(MemoryPlace place) noexcept {

@@ -25,9 +25,10 @@ namespace headrace {
 
 // A CUDA event, with or without timing.
 
-// wait() polls for polling_time() and then sleeps: a thread that spun would take a core from those that make batches.
 enum class CudaTiming { kNo, kYes };
 
+// wait() polls for polling_time() and then sleeps: a thread that spun would take a core from those that make
+// batches.
 class CudaEvent final : public Event {
  public:
   // Creates an event on the current device, called `device` in errors. Throws what polling_time() throws.

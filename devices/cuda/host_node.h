@@ -5,36 +5,35 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstddef>
 
 namespace headrace {
 
-// Pages that the calling thread touches first come from this NUMA node where it has any left, until the end of the
-// scope: a GPU reads those of its own socket faster. Changes nothing for a negative node, nor where the system does
-// not allow it.
+// Pages that the calling thread touches first come from this NUMA node if it has any left, until the end of the
+// scope: a GPU reads those of its own socket faster. Changes nothing for a negative node, for a thread that has a
+// policy of its own, as below numactl, or if the system does not allow it.
 class OnHostNode {
  public:
   explicit OnHostNode(int node) {
     if (node < 0 || node >= kNodes) return;
-    if (syscall(SYS_get_mempolicy, &mode_, nodes_.data(), kNodes, nullptr, 0) != 0) return;
-    Nodes wanted{};
+    int mode = -1;
+    if (syscall(SYS_get_mempolicy, &mode, nullptr, 0UL, nullptr, 0UL) != 0 || mode != kDefault) return;
+    std::array<unsigned long, kNodes / kWord> wanted{};
     wanted[static_cast<std::size_t>(node) / kWord] = 1UL << static_cast<unsigned>(node) % kWord;
-    changed_ = syscall(SYS_set_mempolicy, kPreferred, wanted.data(), kNodes) == 0;
+    changed_ = syscall(SYS_set_mempolicy, long{kPreferred}, wanted.data(), kNodes + 1UL) == 0;
   }
   ~OnHostNode() {
-    if (changed_) syscall(SYS_set_mempolicy, mode_, nodes_.data(), kNodes);
+    if (changed_) syscall(SYS_set_mempolicy, long{kDefault}, nullptr, 0UL);
   }
   OnHostNode(const OnHostNode&) = delete;
   OnHostNode& operator=(const OnHostNode&) = delete;
 
-  static constexpr int kPreferred = 1;  // MPOL_PREFERRED of <linux/mempolicy.h>, which libnuma's headers hide
+  static constexpr int kDefault = 0, kPreferred = 1;  // MPOL_DEFAULT and MPOL_PREFERRED of <linux/mempolicy.h>
 
  private:
   static constexpr unsigned kWord = 8 * sizeof(unsigned long);
   static constexpr int kNodes = 1024;  // as many as Linux can have
-  using Nodes = std::array<unsigned long, kNodes / kWord>;
 
-  int mode_ = 0;
-  Nodes nodes_{};
   bool changed_ = false;
 };
 

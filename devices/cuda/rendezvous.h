@@ -11,9 +11,9 @@
 //    else of its queue starts, whatever its stream. The backend asks for 32. A replica uses at most three streams,
 //    kStreamsPerReplica: sums run on its compute stream and not beside it (Collective::runs_beside), which also
 //    keeps its graph a single chain: the driver would give streams to a graph with branches. On construction,
-//    SharedGpuCollective measures whether that many run at once, and throws if not; as long as it lives, no further
-//    stream is opened on the GPU once there are kMaxQueues (SharedGpu::OpenStream). Not proved: that the driver
-//    distributes queues evenly, which it does not document. If it does not, the limit below applies.
+//    SharedGpuCollective measures whether that many run at once, and throws if not; as long as it lives, no
+//    further stream is opened on the GPU once there are kMaxQueues (SharedGpu::OpenStream). Not proved: that the
+//    driver distributes queues evenly, which it does not document. If it does not, the limit below applies.
 //  - The host's launches must not wait for the GPU: CUDA_LAUNCH_BLOCKING unset (seen by the same measurement), and
 //    memory, kernels and graphs made before the first meeting: input kernels are loaded with the device, the
 //    others by BatchQueue::warm_up(), which meets last.

@@ -11,8 +11,8 @@
 
 namespace headrace {
 
-// Returns the whole number that the variable holds; `usual` if it is unset or empty. Throws ConfigError for anything
-// else; `unit` as in "seconds".
+// Returns the whole number that the variable holds; `usual` if it is unset or empty. Throws ConfigError for
+// anything else; `unit` as in "seconds".
 inline int environment_number(const char* variable, int usual, int min, int max, const std::string& unit) {
   const char* const value = std::getenv(variable);
   const std::string_view text = value == nullptr ? std::string_view() : value;
@@ -20,9 +20,9 @@ inline int environment_number(const char* variable, int usual, int min, int max,
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc{} || end != text.data() + text.size() || number < min || number > max) {
-    throw ConfigError(std::string(variable) + " is '" + std::string(text) + "'",
-                      "it must be a number of " + unit + " from " + std::to_string(min) + " to " +
-                          std::to_string(max));
+    throw ConfigError(
+        std::string(variable) + " is '" + std::string(text) + "'",
+        "it must be a number of " + unit + " from " + std::to_string(min) + " to " + std::to_string(max));
   }
   return number;
 }
@@ -35,7 +35,8 @@ inline std::chrono::seconds collective_timeout() {
 // Returns how long a thread that waits for a GPU polls before it sleeps: about as long as it takes to be woken, so
 // that a wait costs at most twice what the better of both would.
 inline std::chrono::microseconds polling_time() {
-  return std::chrono::microseconds(environment_number("HEADRACE_CUDA_POLL_US", 50, 0, 1'000'000'000, "microseconds"));
+  return std::chrono::microseconds(
+      environment_number("HEADRACE_CUDA_POLL_US", 50, 0, 1'000'000'000, "microseconds"));
 }
 
 }  // namespace headrace

@@ -33,7 +33,11 @@ SharedGpu::SharedGpu(int ordinal, const std::string& device) {
   properties.location.id = ordinal;
   CUDA_CHECK(cudaMemPoolCreate(&pool_, &properties), device);
   std::uint64_t keep = std::numeric_limits<std::uint64_t>::max();
-  const cudaError_t status = cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep);
+  // No allocation waits for another stream: its replica may wait for this one.
+  int waits = 0;
+  cudaError_t status = cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep);
+  if (status == cudaSuccess)
+    status = cudaMemPoolSetAttribute(pool_, cudaMemPoolReuseAllowInternalDependencies, &waits);
   if (status == cudaSuccess) return;
   cudaMemPoolDestroy(pool_);
   detail::throw_cuda_error(status, "cudaMemPoolSetAttribute", device);
@@ -50,8 +54,9 @@ SharedGpu::OpenStream::OpenStream(std::shared_ptr<SharedGpu> gpu, const std::str
   --gpu_->streams_;
   throw DeviceError(
       ErrorCode::kUnsupported,
-      fmt::format("there are {} streams on its GPU, where replicas wait for one another: another might never start",
-                  before),
+      fmt::format(
+          "there are {} streams on its GPU, where replicas wait for one another: another might never start",
+          before),
       device, "close loaders that are no longer needed, or use fewer replicas, as in cuda:0x4");
 }
 

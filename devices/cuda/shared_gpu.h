@@ -1,5 +1,5 @@
-// What the replicas of one GPU share in a process: memory in stream order, and the queues of its streams. Private to
-// the CUDA backend.
+// What the replicas of one GPU share in a process: memory in stream order, and the queues of its streams. Private
+// to the CUDA backend.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -56,8 +56,8 @@ class SharedGpu {
   std::atomic<int> streams_{0}, meetings_{0};
 };
 
-// One replica's part of its GPU's pool: what a replica released, another one may get. Thread-safe. REQUIRES: the GPU
-// is current in calls.
+// One replica's part of its GPU's pool: what a replica released, another one may get. Thread-safe. REQUIRES: the
+// GPU is current in calls.
 class CudaPool {
  public:
   CudaPool(int ordinal, std::string device) : device_(std::move(device)), gpu_(SharedGpu::of(ordinal, device_)) {}

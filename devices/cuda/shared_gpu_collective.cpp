@@ -158,6 +158,7 @@ void SharedGpuCollective::abort(const std::string& reason) noexcept {
   std::uint32_t none = cuda::kNotCancelled;
   if (reason_.empty()) reason_ = reason;
   word(words.cancelled).compare_exchange_strong(none, cuda::kCancelledByHost);
+  meeting_.reset();  // nobody waits any more
 }
 
 std::string SharedGpuCollective::reason() const {

@@ -72,6 +72,8 @@ class WorldCollective final : public Collective {
     return ordered_ && replica == 0 ? local + ordered_->waited_ns_ : local;
   }
 
+  // A failure between the workers is the stream's: it is that of a host function.
+  const std::uint32_t* failure_word(int replica) const noexcept override { return local_.failure_word(replica); }
   void abort(const std::string& reason) noexcept override {
     workers_->abort(reason);
     local_.abort(reason);

@@ -69,7 +69,7 @@ ResidentSamples::Run ResidentSamples::next_run(const Slot& slot, const SlotShare
   return run;
 }
 
-void ResidentSamples::send(const Run& run, std::span<const std::unique_ptr<Stream>> streams) {
+void ResidentSamples::send(const Run& run, std::span<Stream* const> streams) {
   const auto from = [&](const Kept& kept) {
     return run.share->host.data() + bus_.offset[kept.field] + static_cast<std::size_t>(run.row) * kept.row_bytes;
   };
@@ -84,7 +84,7 @@ void ResidentSamples::send(const Run& run, std::span<const std::unique_ptr<Strea
   }
 }
 
-void ResidentSamples::keep(const Slot& slot, std::span<const std::unique_ptr<Stream>> streams) {
+void ResidentSamples::keep(const Slot& slot, std::span<Stream* const> streams) {
   for (const SlotShare& share : slot.shares) {
     for (std::int64_t row = 0; row < share.rows;) {
       const Run run = next_run(slot, share, row);

@@ -34,7 +34,7 @@ class ResidentSamples {
   void restore(Slot& slot) const;
   // Sends every device, in its stream's order, the samples that it lacks. REQUIRES: all rows of the batch were
   // written.
-  void keep(const Slot& slot, std::span<const std::unique_ptr<Stream>> streams);
+  void keep(const Slot& slot, std::span<Stream* const> streams);
   // Returns the place of each record's sample; undefined for one that is not held.
   std::span<const std::int32_t> places() const noexcept { return places_; }
 
@@ -55,7 +55,7 @@ class ResidentSamples {
   };
 
   Run next_run(const Slot& slot, const SlotShare& share, std::int64_t row);
-  void send(const Run& run, std::span<const std::unique_ptr<Stream>> streams);
+  void send(const Run& run, std::span<Stream* const> streams);
 
   BatchLayout bus_;
   std::vector<Kept> images_;          // one per pass

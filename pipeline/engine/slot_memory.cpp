@@ -26,7 +26,7 @@ struct Room {
   std::uint64_t bytes = 0;
   std::uint64_t taken = 0;  // by others
   std::uint64_t slot = 0;   // bytes of it a batch takes
-  bool is_budget = false;
+  bool is_budget = false, is_machine = false;
   bool all_for_batches = false;  // else three quarters of it, if there is a choice
 
   // How many slots it holds, between `min` and `wanted`.
@@ -53,7 +53,11 @@ struct Room {
 Room room_of(const MemoryBudget& budget, std::uint64_t slot, bool all_for_batches) {
   const std::uint64_t machine = machine_memory_bytes();
   if (budget.limit() == 0 || budget.limit() > machine) {
-    return {.name = "the machine's memory", .bytes = machine, .taken = budget.used(), .slot = slot};
+    return {.name = "the machine's memory",
+            .bytes = machine,
+            .taken = budget.used(),
+            .slot = slot,
+            .is_machine = true};
   }
   return {.name = budget.name(),
           .bytes = budget.limit(),
@@ -94,8 +98,8 @@ SlotCount count_slots(const RunPlan& run, std::span<const Room> rooms) {
     count.reason = left == 1 ? "the run has 1 batch" : fmt::format("the run has {} batches", left);
   }
   for (const Room& room : rooms) {
-    // Leaves more of what is not budgeted free, as if the run were longer: no run may take all of it.
-    room.want(min_slots(room.is_budget ? wanted : asked));
+    // Leaves more of the machine's memory free, as if the run were longer: no run may take all of it.
+    room.want(min_slots(room.is_machine ? asked : wanted));
     const int fit = room.slots(min_slots(wanted), wanted);
     if (fit >= count.slots) continue;
     count.slots = fit;

@@ -43,8 +43,8 @@ struct SlotMemory {
 };
 
 // Allocates one slot more than prefetched batches, fewer if the run has fewer batches or they do not fit in the
-// budgets, the host's memory or the devices'; notes the choice. Throws ConfigError if not even one held and one written batch fit. `conversion` null: the devices
-// convert nothing.
+// budgets, the host's memory or the devices'; notes the choice. Throws ConfigError if not even one held and one
+// written batch fit. `conversion` null: the devices convert nothing.
 SlotMemory allocate_slots(const RunPlan& run, DeviceGroup& devices, const DeviceConversion* conversion,
                           Budgets& budgets, Choices& choices);
 

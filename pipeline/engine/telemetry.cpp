@@ -97,7 +97,6 @@ StageStats Telemetry::copy_stats() const {
   const bool converts = at_.transfer.conversion() != nullptr;
   StageStats stage{.name = converts ? "copy and convert" : "copy", .kind = StageKind::kCopy, .threads = 0};
   for (const auto& clock : at_.transfer.clocks()) {
-    if (clock == nullptr) continue;
     ++stage.threads;
     add_work(stage, clock->copying());
   }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace headrace {
 
 Transfer::Transfer(const RunPlan& run, DeviceGroup& devices, MemoryBudget& budget) : run_(run) {
@@ -17,9 +19,16 @@ Transfer::Transfer(const RunPlan& run, DeviceGroup& devices, MemoryBudget& budge
 void Transfer::open_streams(DeviceGroup& devices, Trace* trace) {
   for (int r = 0; r < devices.size(); ++r) {
     const bool copied = !devices[r].info().host_memory;
-    TraceRing* const ring = copied && trace != nullptr ? &trace->ring(fmt::format("copy stream {}", r)) : nullptr;
-    clocks_.push_back(copied ? std::make_unique<CopyClock>(ring) : nullptr);
-    streams_.push_back(copied ? devices[r].create_stream() : nullptr);
+    const auto known =
+        std::ranges::find_if(streams_, [&](const auto& one) { return &one->device() == &devices[r]; });
+    const auto place = static_cast<std::size_t>(known - streams_.begin());
+    if (copied && known == streams_.end()) {
+      TraceRing* const ring = trace != nullptr ? &trace->ring(fmt::format("copy stream {}", r)) : nullptr;
+      clocks_.push_back(std::make_unique<CopyClock>(ring));
+      streams_.push_back(devices[r].create_stream());
+    }
+    stream_of_.push_back(copied ? streams_[place].get() : nullptr);
+    clock_of_.push_back(copied ? clocks_[place].get() : nullptr);
   }
 }
 
@@ -34,18 +43,19 @@ void Transfer::send(Slot& slot) {
 
 void Transfer::submit(Slot& slot) {
   const std::uint64_t sequence = slot.position.sequence;
-  for (std::size_t r = 0; r < streams_.size(); ++r) {
-    if (streams_[r] == nullptr) continue;
-    wait_for_consumer(slot.shares[r], *streams_[r]);
-    if (clocks_[r]->stamps(sequence)) clocks_[r]->begin(*streams_[r]);
+  for (std::size_t r = 0; r < stream_of_.size(); ++r) {
+    if (stream_of_[r] != nullptr) wait_for_consumer(slot.shares[r], *stream_of_[r]);
+  }
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    if (clocks_[i]->stamps(sequence)) clocks_[i]->begin(*streams_[i]);
   }
   if (resident_) {
-    resident_->keep(slot, streams_);
+    resident_->keep(slot, stream_of_);
     resident_records_.store(resident_->records(), std::memory_order_relaxed);
     slot.pick(resident_->places());
   }
-  for (std::size_t r = 0; r < streams_.size(); ++r) {
-    if (streams_[r] != nullptr) send_share(slot, r);
+  for (std::size_t r = 0; r < stream_of_.size(); ++r) {
+    if (stream_of_[r] != nullptr) send_share(slot, r);
   }
 }
 
@@ -57,7 +67,7 @@ void Transfer::wait_for_consumer(const SlotShare& share, Stream& stream) {
 void Transfer::send_share(const Slot& slot, std::size_t replica) {
   const SlotShare& share = slot.shares[replica];
   const std::uint64_t sequence = slot.position.sequence;
-  Stream& stream = *streams_[replica];
+  Stream& stream = *stream_of_[replica];
   if (run_.plan.ragged.empty()) {
     const std::size_t bytes = run_.shapes.empty() ? share.device.size() : slot.layout().buffer_bytes;
     stream.copy(share.device.data(), share.host.data() + run_.layout.sent_from, bytes);
@@ -69,7 +79,7 @@ void Transfer::send_share(const Slot& slot, std::size_t replica) {
                         resident_ ? resident_->images(replica) : std::span<const TensorView>());
   }
   stream.record(*share.ready);
-  CopyClock& clock = *clocks_[replica];
+  CopyClock& clock = *clock_of_[replica];
   if (clock.stamps(sequence)) clock.end(stream, sequence, static_cast<std::uint64_t>(share.rows));
 }
 

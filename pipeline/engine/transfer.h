@@ -32,6 +32,7 @@ class CopyClock {
   void begin(Stream& stream) {
     stream.call([this] { begun_ = now_ns(); });
   }
+  // Copies of one stream follow one another: the next one begins here.
   void end(Stream& stream, std::uint64_t sequence, std::uint64_t rows) {
     stream.call([this, sequence, rows] {
       const std::uint64_t now = now_ns();
@@ -40,6 +41,7 @@ class CopyClock {
       if (trace_ != nullptr) {
         trace_->add({.name = "copy", .begin_ns = begun_, .end_ns = now, .batch = sequence, .items = rows});
       }
+      begun_ = now;
     });
   }
 
@@ -60,7 +62,8 @@ class Transfer {
   // Returns null if the devices convert nothing.
   const DeviceConversion* conversion() const noexcept { return conversion_ ? &*conversion_ : nullptr; }
 
-  // Opens a copy stream for each replica whose batches are sent. `trace` null: no tracing.
+  // Opens a copy stream for each device to which batches are sent: one for all virtual shards of a replica.
+  // `trace` null: no tracing.
   void open_streams(DeviceGroup& devices, Trace* trace);
 
   // Returns whether the devices have all the batch's images: then restore() writes the rest, and the host makes
@@ -73,11 +76,14 @@ class Transfer {
 
   // May be called by any thread.
   std::uint64_t resident_records() const noexcept { return resident_records_.load(std::memory_order_relaxed); }
-  // Returns one clock per replica; null if nothing is copied.
+  // Returns one clock per copy stream.
   const std::vector<std::unique_ptr<CopyClock>>& clocks() const noexcept { return clocks_; }
 
   // Waits for submitted work. REQUIRES: called before any memory of its copies is freed.
-  void free_streams() noexcept { streams_.clear(); }
+  void free_streams() noexcept {
+    stream_of_.clear();
+    streams_.clear();
+  }
   void free_memory() noexcept;
 
  private:
@@ -90,8 +96,10 @@ class Transfer {
   std::optional<DeviceConversion> conversion_;  // std::nullopt if the host does everything
   std::optional<ResidentSamples> resident_;     // std::nullopt if the devices keep none
   std::atomic<std::uint64_t> resident_records_{0};
-  std::vector<std::unique_ptr<CopyClock>> clocks_;
-  std::vector<std::unique_ptr<Stream>> streams_;  // one per replica; null if nothing is copied
+  std::vector<std::unique_ptr<CopyClock>> clocks_;  // one per stream, as streams_
+  std::vector<std::unique_ptr<Stream>> streams_;
+  std::vector<Stream*> stream_of_;    // of each replica; null if nothing is copied
+  std::vector<CopyClock*> clock_of_;  // likewise
 };
 
 }  // namespace headrace

@@ -163,7 +163,8 @@ TYPED_TEST_P(KernelsUpdateSuite, AFailedStepChangesNothing) {
   const std::vector<TensorView> outputs{parameters, rounded, first, second, average};
   const auto values = [&] {
     std::vector<Reals> all;
-    for (const TensorView& view : {parameters, first, second, average}) all.push_back(this->read_reals(view));
+    for (const TensorView& view : {parameters, rounded, first, second, average})
+      all.push_back(this->read_reals(view));
     return all;
   };
   const auto update = [&](StepScalars step) {
@@ -177,13 +178,24 @@ TYPED_TEST_P(KernelsUpdateSuite, AFailedStepChangesNothing) {
     };
     const Parameters both(parameters, rounded);
     Kernels& kernels = this->kernels();
-    return std::vector<bool>{
-        changes([&](Stream& s) { kernels.adam(s, {both, gradients, first, second, adams, scalars}); }),
-        changes([&](Stream& s) { kernels.sgd(s, {both, gradients, {}, plain, scalars}); }),
-        changes([&](Stream& s) { kernels.sgd(s, {both, gradients, first, momentum, scalars}); }),
-        changes([&](Stream& s) { kernels.muon(s, {matrices, {}, scalars}); }),
-        changes([&](Stream& s) { kernels.average(s, {parameters, average, scalars}); }),
-        changes([&](Stream& s) { kernels.look_ahead(s, {both, scalars, second}); })};
+    return std::vector<bool>{changes([&](Stream& s) {
+                               kernels.adam(s, {both, gradients, first, second, adams, scalars});
+                             }),
+                             changes([&](Stream& s) {
+                               kernels.sgd(s, {both, gradients, {}, plain, scalars});
+                             }),
+                             changes([&](Stream& s) {
+                               kernels.sgd(s, {both, gradients, first, momentum, scalars});
+                             }),
+                             changes([&](Stream& s) {
+                               kernels.muon(s, {matrices, {}, scalars});
+                             }),
+                             changes([&](Stream& s) {
+                               kernels.average(s, {parameters, average, scalars});
+                             }),
+                             changes([&](Stream& s) {
+                               kernels.look_ahead(s, {both, scalars, second});
+                             })};
   };
   EXPECT_EQ(update({.collective_failed = 1}), std::vector<bool>(6, false));
   EXPECT_EQ(update({.work_failed = 1}), std::vector<bool>(6, false));

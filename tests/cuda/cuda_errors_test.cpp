@@ -130,7 +130,8 @@ TEST_F(CudaErrors, ReplicasOfAGpuShareItsPool) {
   EXPECT_EQ(made("cuda:0"), 1) << "the first one went with its replicas";
 }
 
-// As many streams as there are queues: a loader that waited in line would hold up replicas that wait for one another.
+// As many streams as there are queues: a loader that waited in line would hold up replicas that wait for one
+// another.
 TEST_F(CudaErrors, StreamsBesideMeetingsAreNoMoreThanQueues) {
   DeviceGroup devices = open(4);
   const std::unique_ptr<Collective> collective = create_collective(devices);
@@ -162,13 +163,20 @@ TEST_F(CudaErrors, PinnedMemoryLiesOnTheNodeOfItsGpu) {
     int mode = -1;
     return syscall(SYS_get_mempolicy, &mode, nullptr, 0, nullptr, 0) == 0 ? mode : -1;
   };
-  const int before = policy();
-  if (before < 0) GTEST_SKIP() << "this system does not tell its NUMA policy";
+  constexpr long kDefault = 0;
+  const unsigned long node = 1;
+  if (policy() != kDefault || syscall(SYS_set_mempolicy, long{OnHostNode::kPreferred}, &node, 2UL) != 0) {
+    GTEST_SKIP() << "this system has no NUMA policy to be changed";
+  }
+  syscall(SYS_set_mempolicy, kDefault, nullptr, 0UL);
   DeviceGroup devices = open(1);
-  const Buffer pinned = devices[0].allocate_pinned(64);
-  if (test::fake_cuda::policy_of_pinned_memory() == before) GTEST_SKIP() << "this system keeps its NUMA policy";
+  Buffer pinned = devices[0].allocate_pinned(64);
   EXPECT_EQ(test::fake_cuda::policy_of_pinned_memory(), OnHostNode::kPreferred);
-  EXPECT_EQ(policy(), before);
+  EXPECT_EQ(policy(), kDefault);
+  syscall(SYS_set_mempolicy, long{OnHostNode::kPreferred}, &node, 64UL);
+  const OnHostNode other(1);
+  EXPECT_EQ(policy(), OnHostNode::kPreferred) << "one's own policy stays";
+  syscall(SYS_set_mempolicy, kDefault, nullptr, 0UL);
 }
 
 // A wait polls and then sleeps.

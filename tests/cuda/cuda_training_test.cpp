@@ -126,6 +126,20 @@ TEST_F(CudaTraining, AStepWhoseSumFailsUpdatesNothingAndIsNamed) {
   }
 }
 
+// The next training has a collective of its own, also where replicas and loader leave few queues.
+TEST_F(CudaTraining, AStrategyWhoseSumFailedTrainsAgain) {
+  FailedSum run("cuda:0x8");
+  test::fake_cuda::time_out_meetings(0);
+  EXPECT_THAT(run.failure(false), testing::HasSubstr("failed in step 0"));
+  test::fake_cuda::clear();
+  EXPECT_EQ(run.strategy.collective().failure_word(0) == nullptr, false);
+  EXPECT_EQ(*run.strategy.collective().failure_word(0), 0U);
+  Loader again(test::blobs(64, {6, 6, 2}).batch({.global_batch = 8}), run.devices);
+  Trainer trainer(run.strategy, run.model, again);
+  EXPECT_TRUE(trainer.step());
+  EXPECT_NO_THROW(trainer.finish());
+}
+
 // The error of a GPU that is lost in the middle reaches the caller with its step, and the end does not hang.
 TEST_F(CudaTraining, ALostGpuEndsTheRunWithItsName) {
   for (const char* call :

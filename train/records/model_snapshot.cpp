@@ -79,7 +79,8 @@ void ModelSnapshot::take(const SaveTotals& save_totals, std::vector<std::vector<
       for (const Arena& arena : arenas_) stream.copy(arena.copy.data(), arena.from.data, arena.from.bytes());
     }
     if (save_totals) save_totals(r, replica.totals.data());
-    stream.call([reached = replica.reached.get()] { reached->store(true); });
+    const volatile std::uint32_t* failed = model_.strategy->collective().failure_word(r);
+    stream.call([reached = replica.reached.get(), failed] { reached->store(failed == nullptr || *failed == 0); });
     stream.record(*replica.copied);
   }
 }

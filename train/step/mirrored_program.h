@@ -91,8 +91,9 @@ class MirroredProgram {
   const float* group_scale(int shard) const;
   // Returns a label field that loss or metrics use, (rows, ...). Throws ConfigError for another field.
   TensorView labels(int shard, const std::string& field) const;
-  // Submits copies of what failed in the stream, and of collectives if there are several replicas in the world, to
-  // the scalars of the replica's shards; may be captured. A GPU runs what was queued, whatever failed before.
+  // If there are several replicas in the world, submits copies of what failed in the stream and in collectives to
+  // the scalars that the replica's update reads; may be captured. A GPU runs what was queued, whatever failed
+  // before.
   void submit_failures(int replica, Stream& stream) const;
   // Submits zeros to the shard's block: no examples, rates of 0, no totals.
   void clear_block(int shard) const;

@@ -51,9 +51,9 @@ void TrainingStep::submit(const StepParts& parts, int index, const LearningPhase
     const ReplicaArenas& mine = arenas(index);
     if (measure_ && index == 0) measure_->submit(streams.compute, kernels(index), mine.gradients);
     if (plan_.clips()) mine.clip_gradients(streams.compute, kernels(index), phase.learning);
+    if (!streams.sums_apart()) average_state(index, streams.compute);
     update(index, updated, mine.gradients.elements(), {.compute = streams.compute});
     mine.follow_update(streams.compute, kernels(index), scalars(index));
-    if (!streams.sums_apart()) average_state(index, streams.compute);
   }
 }
 

@@ -86,8 +86,8 @@ Bands bands_of(const TensorView& images, int band_lines) {
   return {images.shape[0], static_cast<int>(images.shape[1]), static_cast<int>(images.shape[2]), band_lines};
 }
 
-// Returns lines of such images that fit into `bytes` of shared memory and `pixels`, in bands that are as few and as
-// even as can be; at least one.
+// Returns lines of such images that fit into `bytes` of shared memory and `pixels`, in bands that are as few and
+// as even as can be; at least one.
 template <typename Work>
 int lines_that_fit(const TensorView& images, std::size_t bytes, int pixels) {
   const auto height = static_cast<int>(images.shape[1]), width = static_cast<int>(images.shape[2]);

@@ -89,7 +89,8 @@ std::vector<ncclComm_t> NcclCommunicator::take(std::span<const std::unique_ptr<N
   }
   if (handles.empty()) return handles;
   const auto used = [&] { return std::ranges::any_of(group, [](const auto& each) { return each->users_ != 0; }); };
-  for (const auto end = SteadyClock::now() + kGrace; used() && SteadyClock::now() < end;) std::this_thread::sleep_for(kPoll);
+  for (const auto end = SteadyClock::now() + kGrace; used() && SteadyClock::now() < end;)
+    std::this_thread::sleep_for(kPoll);
   return handles;
 }
 

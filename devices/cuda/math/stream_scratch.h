@@ -27,13 +27,12 @@ class StreamScratch {
   // DeviceError(kOutOfMemory).
   void* reserve(CUstream_st* stream, std::size_t bytes) {
     const std::lock_guard lock(mutex_);
-    auto [found, is_new] = current_.try_emplace(stream, 0);
-    if (is_new || all_[found->second].size() < bytes) {
-      const std::size_t before = is_new ? 0 : all_[found->second].size();
-      all_.push_back(allocate(std::max({bytes, 2 * before, kFirstBytes}), bytes));
-      found->second = all_.size() - 1;
-    }
-    return all_[found->second].data();
+    const auto found = current_.find(stream);
+    const std::size_t before = found == current_.end() ? 0 : all_[found->second].size();
+    if (found != current_.end() && before >= bytes) return all_[found->second].data();
+    all_.push_back(allocate(std::max({bytes, 2 * before, kFirstBytes}), bytes));
+    current_.insert_or_assign(stream, all_.size() - 1);
+    return all_.back().data();
   }
 
  private:
@@ -41,11 +40,11 @@ class StreamScratch {
 
   Buffer allocate(std::size_t wanted, std::size_t needed) {
     try {
-      return device_.allocate(wanted);
+      return device_.allocate_scratch(wanted);
     } catch (const DeviceError& error) {
       if (error.code() != ErrorCode::kOutOfMemory || needed == wanted) throw;
     }
-    return device_.allocate(needed);
+    return device_.allocate_scratch(needed);
   }
 
   Device& device_;

@@ -107,9 +107,7 @@ class FakeCudaKernels final : public cuda::GpuKernels<FakeLaunches> {
 
 class FakeMath final : public CudaMath {
  public:
-  std::unique_ptr<Kernels> create_kernels(Device&) const override {
-    return std::make_unique<FakeCudaKernels>();
-  }
+  std::unique_ptr<Kernels> create_kernels(Device&) const override { return std::make_unique<FakeCudaKernels>(); }
   std::unique_ptr<Collective> create_nccl_collective(DeviceGroup& devices,
                                                      std::shared_ptr<Workers> workers) const override {
     return std::make_unique<NcclCollective>(devices, std::move(workers));

@@ -38,11 +38,12 @@ void set_compute_capability(int major, int minor);
 // is busy, as seen from here.
 void fall_behind();
 
-// The NUMA policy of the thread that last allocated pinned memory, as get_mempolicy() tells it; the GPUs' node is 0.
+// The NUMA policy of the thread that last allocated pinned memory, as get_mempolicy() tells it; the GPUs' node is
+// 0.
 int policy_of_pinned_memory();
 
-// Meetings of replicas that share a GPU (cuda::meet) time out after the next `works` of them, all replicas' together,
-// until clear().
+// Meetings of replicas that share a GPU (cuda::meet) time out after the next `works` of them, all replicas'
+// together, until clear().
 void time_out_meetings(int works);
 // Counts a meeting; returns whether it times out.
 bool meeting_times_out();

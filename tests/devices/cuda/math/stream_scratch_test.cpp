@@ -32,6 +32,7 @@ TEST(StreamScratch, TakesWhatIsNeededWhereThereIsNoRoomForMore) {
   void* const grown = scratch.reserve(stream(1), kMiB + kMiB / 2);
   EXPECT_EQ(device.memory_use().device_bytes, 2 * kMiB + kMiB / 2);
   EXPECT_THROW(scratch.reserve(stream(1), 2 * kMiB), DeviceError);
+  for (int i = 0; i < 2; ++i) EXPECT_THROW(scratch.reserve(stream(2), kMiB), DeviceError) << "none of another's";
   EXPECT_EQ(scratch.reserve(stream(1), kMiB + kMiB / 2), grown) << "the piece of before is kept";
 }
 
