@@ -307,6 +307,8 @@ TEST_F(NcclWorld, IsNotThereUnlessEveryWorkerHasGpusOfItsOwn) {
   const auto errors = run(2, [&](int rank) {
     const Worker worker(world, rank, rank == 0 ? "cuda:0,1" : "cuda:0x2");
     EXPECT_EQ(worker.collective->world_replicas(), 4);
+    ASSERT_NE(worker.collective->failure_word(1), nullptr) << "that of the replicas which meet on the GPU";
+    EXPECT_EQ(*worker.collective->failure_word(1), 0U);
   });
   EXPECT_THAT(errors, Each(""));
   EXPECT_THAT(nccl::worlds(), ElementsAre(SizeIs(2))) << "worker 0's own";
