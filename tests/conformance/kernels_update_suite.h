@@ -163,8 +163,9 @@ TYPED_TEST_P(KernelsUpdateSuite, AFailedStepChangesNothing) {
   const std::vector<TensorView> outputs{parameters, rounded, first, second, average};
   const auto values = [&] {
     std::vector<Reals> all;
-    for (const TensorView& view : {parameters, rounded, first, second, average})
-      all.push_back(this->read_reals(view));
+    for (const TensorView& view : {parameters, first, second, average}) all.push_back(this->read_reals(view));
+    const std::vector<std::uint16_t> copy = this->bits(rounded);
+    all.emplace_back(copy.begin(), copy.end());
     return all;
   };
   const auto update = [&](StepScalars step) {

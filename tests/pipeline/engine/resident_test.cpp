@@ -292,7 +292,7 @@ TEST(DeviceSlots, ThatWouldBeLessThanTwoAreRefused) {
   EXPECT_THROW(choice_with(2 * slot - 1, kMuch), ConfigError);
   EXPECT_THROW(choice_with(kMuch, 2 * slot - 1), DeviceError);
   DeviceGroup devices = devices_of<LimitedDevice>(1, slot_bytes() * 5 / 4);
-  Loader one(plain().take(48), devices, {.prefetch = 5});
+  Loader one(Dataset::from(noise_images(48, 9, 12)).batch({.global_batch = 48}), devices, {.prefetch = 5});
   EXPECT_TRUE(one.next()) << "a run of one batch needs no second";
 }
 
