@@ -17,7 +17,8 @@ struct Floors {
   double flops(Precision precision) const { return precision == Precision::kF32 ? f32_flops : bf16_flops; }
 };
 
-// Seconds of one of the works that run(times) does and waits for: the median of five calls.
+// Calls run(times), which does the work that often and waits for it. Returns the seconds of one, the median of
+// five calls.
 template <typename Run>
 double seconds_of(DeviceBench& bench, const Run& run) {
   const std::int64_t times = bench.launches() / 4 + 1;
@@ -31,7 +32,8 @@ double seconds_of(DeviceBench& bench, const Run& run) {
   return seconds[2];
 }
 
-// Not within a graph: there an H200 copied at 2.7 TB/s, and at 4.3 outside of one.
+// Not within a graph: there an H200 copied at 2.7 TB/s, less than the 3.7 of one of our kernels
+// (bench/results/gpu/h200-a2f39957-profile).
 inline double copy_rate(Device& device) {
   DeviceBench bench(device);
   const Shape shape{std::int64_t{1} << (device.info().host_memory ? 25 : 28)};

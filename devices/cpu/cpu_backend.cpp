@@ -6,11 +6,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
-#include <cstdlib>
-#include <string_view>
 #include <utility>
 
+#include "headrace/devices/base/environment.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/memory.h"
 #include "headrace/devices/cpu/cpu_collective.h"
@@ -118,15 +116,8 @@ std::atomic<std::uint64_t>& CpuDevice::counter(MemoryPlace place) noexcept {
 namespace {
 
 int threads_per_stream(int local_replicas) {
-  const char* variable = std::getenv("HEADRACE_CPU_THREADS");
-  if (variable == nullptr || *variable == '\0') return std::max(1, cpu_cores() / local_replicas);
-  const std::string_view text(variable);
-  int threads = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), threads);
-  if (error != std::errc{} || end != text.data() + text.size() || threads < 1 || threads > 1024) {
-    throw ConfigError(fmt::format("HEADRACE_CPU_THREADS is '{}'", text), "it must be a number from 1 to 1024");
-  }
-  return threads;
+  const int asked = environment_number("HEADRACE_CPU_THREADS", 0, 1, 1024, "threads");
+  return asked > 0 ? asked : std::max(1, cpu_cores() / local_replicas);
 }
 
 Finding feature(const char* name, bool found, const char* use) {

@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -74,6 +75,7 @@ class CudaDevice final : public Device {
   void make_kernels() noexcept;
 
   DeviceInfo info_;
+  std::chrono::nanoseconds polling_;  // of its events
   CudaInputKernels input_kernels_;
   Scratch scratch_;
   std::optional<CudaPool> pool_;  // the streams'; exists once the context does

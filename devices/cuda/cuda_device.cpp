@@ -10,6 +10,7 @@
 #include "headrace/devices/cuda/cuda_stream.h"
 #include "headrace/devices/cuda/host_node.h"
 #include "headrace/devices/cuda/input_kernel.h"
+#include "headrace/devices/cuda/settings.h"
 #include "headrace/devices/device.h"
 #include "headrace/devices/kernels.h"
 
@@ -27,7 +28,8 @@ void CudaInputKernels::convert_pixels(Stream& stream, const PixelConversion& con
   });
 }
 
-CudaDevice::CudaDevice(DeviceInfo info, const std::string& name) : info_(std::move(info)) {
+CudaDevice::CudaDevice(DeviceInfo info, const std::string& name)
+    : info_(std::move(info)), polling_(polling_time()) {
   info_.name = name;
   make_current();
   CUDA_CHECK(cudaFree(nullptr), info_.name);  // creates the context here, not in the first step
@@ -105,12 +107,12 @@ std::unique_ptr<Stream> CudaDevice::borrow_stream(std::uintptr_t handle) {
 
 std::unique_ptr<Event> CudaDevice::create_event() {
   make_current();
-  return std::make_unique<CudaEvent>(info_.name, CudaTiming::kNo);
+  return std::make_unique<CudaEvent>(info_.name, CudaTiming::kNo, polling_);
 }
 
 std::unique_ptr<Event> CudaDevice::create_timed_event() {
   make_current();
-  return std::make_unique<CudaEvent>(info_.name, CudaTiming::kYes);
+  return std::make_unique<CudaEvent>(info_.name, CudaTiming::kYes, polling_);
 }
 
 void CudaDevice::release(void* data, std::size_t bytes, MemoryPlace place) noexcept {

@@ -7,7 +7,6 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/failures.h"
 #include "headrace/devices/cuda/cuda_check.h"
-#include "headrace/devices/cuda/settings.h"
 #include "headrace/devices/device.h"
 
 namespace headrace {
@@ -22,8 +21,8 @@ bool has_no_answer(cudaError_t status) {
 
 }  // namespace
 
-CudaEvent::CudaEvent(std::string device, CudaTiming timing)
-    : device_(std::move(device)), timing_(timing), polling_(polling_time()) {
+CudaEvent::CudaEvent(std::string device, CudaTiming timing, std::chrono::nanoseconds polling)
+    : device_(std::move(device)), timing_(timing), polling_(polling) {
   const unsigned int flags = timing == CudaTiming::kYes ? cudaEventDefault : cudaEventDisableTiming;
   CUDA_CHECK(cudaEventCreateWithFlags(&event_, flags | cudaEventBlockingSync), device_);
 }

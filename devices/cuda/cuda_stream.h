@@ -27,12 +27,12 @@ namespace headrace {
 
 enum class CudaTiming { kNo, kYes };
 
-// wait() polls for polling_time() and then sleeps: a thread that spun would take a core from those that make
+// wait() polls for a while and then blocks: a thread that kept polling would take a core from those that make
 // batches.
 class CudaEvent final : public Event {
  public:
-  // Creates an event on the current device, called `device` in errors. Throws what polling_time() throws.
-  CudaEvent(std::string device, CudaTiming timing);
+  // Creates an event on the current device, called `device` in errors.
+  CudaEvent(std::string device, CudaTiming timing, std::chrono::nanoseconds polling = {});
   ~CudaEvent() override;
   CudaEvent(const CudaEvent&) = delete;
   CudaEvent& operator=(const CudaEvent&) = delete;

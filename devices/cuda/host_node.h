@@ -1,4 +1,4 @@
-// Memory of the host beside a GPU. Private to the CUDA backend.
+// The NUMA node of host memory that a GPU reads. Private to the CUDA backend.
 #pragma once
 
 #include <sys/syscall.h>
@@ -9,9 +9,9 @@
 
 namespace headrace {
 
-// Pages that the calling thread touches first come from this NUMA node if it has any left, until the end of the
-// scope: a GPU reads those of its own socket faster. Changes nothing for a negative node, for a thread that has a
-// policy of its own, as below numactl, or if the system does not allow it.
+// Prefers this NUMA node for pages that the calling thread touches first, until the end of the scope: a GPU reads
+// memory of its own socket faster. Does nothing if the node is negative, if the thread has a policy already, as
+// under numactl, or if the system does not permit it.
 class OnHostNode {
  public:
   explicit OnHostNode(int node) {

@@ -15,7 +15,8 @@ namespace headrace {
 // Thread-safe.
 class SharedGpu {
  public:
-  // Returns the GPU's, as long as anybody has it. Errors call it `device`. REQUIRES: it is current.
+  // Returns the instance of the GPU, which lives as long as someone holds it. Errors call it `device`. REQUIRES:
+  // the GPU is current.
   static std::shared_ptr<SharedGpu> of(int ordinal, const std::string& device);
   ~SharedGpu();  // returns the pool's memory to the system; none of it may be in use
   SharedGpu(const SharedGpu&) = delete;
@@ -37,7 +38,7 @@ class SharedGpu {
     std::shared_ptr<SharedGpu> gpu_;
   };
 
-  // Replicas that may meet as long as it lives.
+  // While one exists, replicas may wait for one another on the GPU.
   class Meeting {
    public:
     explicit Meeting(std::shared_ptr<SharedGpu> gpu) : gpu_(std::move(gpu)) { ++gpu_->meetings_; }
@@ -56,8 +57,8 @@ class SharedGpu {
   std::atomic<int> streams_{0}, meetings_{0};
 };
 
-// One replica's part of its GPU's pool: what a replica released, another one may get. Thread-safe. REQUIRES: the
-// GPU is current in calls.
+// One replica's part of its GPU's pool: memory that one replica releases, another may use. Thread-safe. REQUIRES:
+// the GPU is current in calls.
 class CudaPool {
  public:
   CudaPool(int ordinal, std::string device) : device_(std::move(device)), gpu_(SharedGpu::of(ordinal, device_)) {}

@@ -60,11 +60,11 @@ const char* expected_recipes() { return on_gpu() ? "recipes_with_muon_in_bf16" :
 // A GPU's Muon multiplies in bf16 and is compared with PyTorch's that does. Where a sum of another order is
 // rounded the other way, the next steps multiply the difference: from a thousandth of a weight's size after the
 // first step to .4 of it after the fourth. PyTorch's own runs differ as much where only those sums do ("spread",
-// make_speed_expected.py), and a GPU's may by as much again.
-double tolerance(double on_cpu, const json& expected, const char* of, const char* what) {
+// make_speed_expected.py), and a GPU's may by as much again, within `limit`.
+double tolerance(double on_cpu, const json& expected, const char* of, const char* what, double limit) {
   if (!on_gpu()) return on_cpu;
   const json& spread = expected["spread"][of];
-  return 4 * on_cpu + 2 * (spread.is_object() ? spread[what] : spread).get<double>();
+  return std::min(limit, 4 * on_cpu + 2 * (spread.is_object() ? spread[what] : spread).get<double>());
 }
 
 // `of`: "first_step" or "final".
@@ -78,12 +78,13 @@ void expect_variables(Model& model, const json& expected, const char* of) {
     }
     const double norm = summary["norm"].get<double>();
     const double typical = norm / std::sqrt(static_cast<double>(values.size()));
-    EXPECT_NEAR(std::sqrt(squares), norm, 1e-6 + tolerance(1e-5, expected, of, "norm") * norm) << name;
+    EXPECT_NEAR(std::sqrt(squares), norm, 1e-6 + tolerance(1e-5, expected, of, "norm", 0.02) * norm) << name;
     if (on_gpu() && of == std::string_view("final")) continue;  // single weights tell no more
-    EXPECT_NEAR(sum, summary["sum"].get<double>(), 1e-6 + tolerance(1e-4, expected, of, "sum") * norm) << name;
+    EXPECT_NEAR(sum, summary["sum"].get<double>(), 1e-6 + tolerance(1e-4, expected, of, "sum", 0.02) * norm)
+        << name;
     for (std::size_t i = 0; i < summary["first"].size(); ++i) {
       EXPECT_NEAR(static_cast<double>(values[i]), summary["first"][i].get<double>(),
-                  1e-6 + tolerance(1e-4, expected, of, "weights") * typical)
+                  1e-6 + tolerance(1e-4, expected, of, "weights", 0.02) * typical)
           << name << "[" << i << "]";
     }
   }
@@ -133,15 +134,15 @@ TEST_P(SpeedGolden, FollowsPyTorch) {
     const double loss = expected["losses"][step];
     trainer.reset_metrics();
     ASSERT_TRUE(trainer.step());
-    EXPECT_NEAR(mean_loss(trainer.finish()), loss, tolerance(2e-6, expected, "losses", "") * loss) << step;
+    EXPECT_NEAR(mean_loss(trainer.finish()), loss, tolerance(2e-6, expected, "losses", "", 0.02) * loss) << step;
     if (step == 0) expect_variables(model, expected, "first_step");
   }
   expect_variables(model, expected, "final");
   const Evaluation seen = model.evaluate(data, {.views = mirrored_and_shifted_views()});
   const double loss = expected["evaluation"]["loss"];
-  EXPECT_NEAR(seen.loss, loss, tolerance(1e-5, expected, "evaluation", "loss") * loss);
+  EXPECT_NEAR(seen.loss, loss, tolerance(1e-5, expected, "evaluation", "loss", 0.02) * loss);
   EXPECT_NEAR(seen.accuracy * static_cast<double>(seen.examples), expected["evaluation"]["correct"].get<double>(),
-              tolerance(1e-6, expected, "evaluation", "correct"));
+              tolerance(1e-6, expected, "evaluation", "correct", 2));
 }
 
 INSTANTIATE_TEST_SUITE_P(Recipes, SpeedGolden,

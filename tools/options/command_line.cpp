@@ -49,7 +49,7 @@ constexpr NamedText kVariables[] = {
      "folder"},
     {"HEADRACE_CUDA_PLAN_FOLDER", "where tuned plans are kept; default below the user's cache folder"},
     {"HEADRACE_CUDA_PLANS", "1: print each plan that is chosen"},
-    {"HEADRACE_CUDA_POLL_US", "microseconds that a wait for a GPU polls before its thread sleeps; default 50"},
+    {"HEADRACE_CUDA_POLL_US", "microseconds for which a wait for a GPU polls before it blocks; default 50"},
     {"HEADRACE_COLLECTIVE_TIMEOUT", "seconds that replicas wait for each other on GPUs; default 30"},
     {"HEADRACE_CUDA_MODULE", "file of the CUDA module, if it is not beside the libraries"},
     {"HEADRACE_CUDA_MATH_MODULE", "file of the module with its mathematics"},

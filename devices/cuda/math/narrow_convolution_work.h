@@ -61,8 +61,8 @@ struct Bands {
   }
 };
 
-// Returns how many lines of `height` a band gets so that there are no more bands than with `max_lines`, and the
-// last one has about as many: blocks that take every other band would have the larger ones, or the smaller.
+// Returns the lines of a band, at most `max_lines`, that divide `height` into as few bands of nearly equal size as
+// possible. With unequal ones, a block that takes every other band would get only the larger or only the smaller.
 constexpr int even_lines(int height, int max_lines) noexcept {
   const int bands = (height + max_lines - 1) / max_lines;
   return (height + bands - 1) / bands;

@@ -163,7 +163,7 @@ void plan_pixels_avx512(std::span<const std::int32_t> first, std::span<const Fix
   }
 }
 
-// Each lane takes its element from two vectors of them, and the next tap's three elements further on.
+// Each lane selects its element from two vectors; that of the next tap lies three elements further on.
 __attribute__((target("avx512bw"))) void blend_pixels_avx512(const FixedLevel* row, const PixelPlan& plan,
                                                              std::uint8_t* to, std::int64_t pixels) {
   if (plan.group == 2) return blend_pixels_avx2(row, plan, to, pixels);

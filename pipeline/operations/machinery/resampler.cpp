@@ -85,7 +85,7 @@ void Resampler::run(const std::uint8_t* from, std::int64_t stride, std::uint8_t*
   for (std::int64_t y = 0; y < height; ++y) {
     kernels.blend_rows(from + rows_.first[static_cast<std::size_t>(y)] * stride, stride,
                        rows_.weights.data() + y * rows_.taps, rows_.taps, row_.data(), used);
-    // What a kernel writes past a row, the next rows overwrite; only the last ones need room.
+    // Later rows overwrite what a kernel writes past the end of a row; only the last rows need slack.
     const bool has_room = (height - 1 - y) * count >= kRowSlack;
     std::uint8_t* const result = has_room ? to + y * count : result_.data();
     if (channels == 3) {
