@@ -1,12 +1,15 @@
 // The input work of a device that holds batches: bytes cross the bus and become floats there.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "headrace/devices/base/api.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/shape.h"
+#include "headrace/devices/jpeg_window.h"
 #include "headrace/devices/stream.h"
 #include "headrace/devices/tensor.h"
 
@@ -47,6 +50,34 @@ struct PixelConversion {
   TensorView tones = {};
 };
 
+// Rows of pixels, some of which arrived as windows of JPEGs. All views are in the device's memory and contiguous.
+struct JpegDecoding {
+  std::span<const JpegWindow> rows;  // as on the device; read during the call
+  TensorView windows;                // u8 (N, sizeof(JpegWindow)), aligned to 4 bytes
+  TensorView pixels;                 // u8 (N, h, w, 3), aligned to 4 bytes
+  TensorView scratch;                // u8, aligned to 16 bytes
+};
+
+// The 16-bit arithmetic of resizing, on the host and on devices. Pixels between the two passes are levels times
+// 2^7, weights are shares times 2^15, at most 2^15 - 1.
+using FixedLevel = std::int16_t;
+using FixedWeight = std::int16_t;
+constexpr int kLevelBits = 7;
+constexpr std::int32_t kMaxFixedLevel = 32767;  // sums saturate here
+
+// Returns one product of a sum.
+constexpr std::int32_t fixed_product(std::int32_t level, std::int32_t weight) noexcept {
+  return (level * weight + (1 << 14)) >> 15;
+}
+constexpr FixedLevel to_fixed_level(std::int32_t sum) noexcept {
+  return static_cast<FixedLevel>(sum < kMaxFixedLevel ? sum : kMaxFixedLevel);
+}
+// Returns a sum of products as a level of 0 to 255.
+constexpr std::uint8_t to_level(std::int32_t sum) noexcept {
+  const std::int32_t level = (to_fixed_level(sum) + (1 << (kLevelBits - 1))) >> kLevelBits;
+  return static_cast<std::uint8_t>(level > 255 ? 255 : level);
+}
+
 // Thread-safe; one implementation per backend, all with the same bits.
 class InputKernels {
  public:
@@ -56,6 +87,15 @@ class InputKernels {
   // applies its tone, in one pass and in stream order; a bf16 output is the f32 one rounded to the nearest. Throws
   // ConfigError at once if shapes or types do not fit. May be captured.
   virtual void convert_pixels(Stream& stream, const PixelConversion& conversion) = 0;
+
+  // Returns whether decode_jpegs() is implemented.
+  virtual bool decodes_jpegs() const noexcept { return false; }
+  // Replaces each row that holds a window of a JPEG by its pixels, those of libjpeg-turbo and the host's resize,
+  // in stream order. REQUIRES: decodes_jpegs(); windows as a JpegWindowWriter made them, in scratch memory that no
+  // other row of the same stretch of `rows` uses: next to one another, from 0 on again once it is full.
+  virtual void decode_jpegs(Stream& /*stream*/, const JpegDecoding& /*decoding*/) {
+    throw ConfigError("the device does not decode JPEGs");
+  }
 };
 
 // Maximum number of elements of an image: indices within it are 32-bit.

@@ -29,9 +29,10 @@
 
 namespace HEADRACE_API headrace {
 
-// Selects where image bytes become the numbers that a network takes. The stream's bits are the same either way.
+// Selects where image bytes become the numbers that a network takes, or JPEGs become pixels. The stream's bits are
+// the same either way.
 enum class ConvertAt {
-  kAuto,    // on the device if possible, which transfers fewer bytes
+  kAuto,    // conversion: on the device if possible, which transfers fewer bytes; decoding: as much as keeps up
   kHost,    // always by the engine's threads
   kDevice,  // on the device; ConfigError if impossible
 };
@@ -330,9 +331,9 @@ class Dataset {
   // Returns the plan after push-down, one stage per line. Throws ConfigError if the plan is invalid.
   std::string explain() const;
   // Returns it for these devices, with the operations that they perform themselves, whether they keep the samples
-  // of a run of several epochs, and why or why not.
+  // of a run of several epochs and decode JPEGs, and why or why not.
   std::string explain(const DeviceGroup& devices, ConvertAt at = ConvertAt::kAuto,
-                      Residency resident = Residency::kAuto) const;
+                      Residency resident = Residency::kAuto, ConvertAt decode = ConvertAt::kAuto) const;
 
   // Returns whether the source is a stream, of unknown length.
   bool streamed() const;

@@ -111,6 +111,7 @@ struct LoaderOptions {
   // produces f32.
   DType converted = DType::kF32;
   Residency resident = Residency::kAuto;
+  ConvertAt decode = ConvertAt::kAuto;
 
   // The arena for compute; null: the loader's own, bound as `constraints` say. It must allow tasks that are only
   // enqueued. A tbb::global_control of the embedding program is obeyed.
@@ -156,6 +157,9 @@ struct LoaderOptions {
           "The type to which devices with their own memory convert uint8 images: float32 or bfloat16.");
     visit("resident", resident,
           "Whether devices with their own memory keep the uint8 images of a run of several epochs.");
+    visit("decode", decode,
+          "Where JPEGs that are cropped and resized become pixels for devices with their own memory; auto: on the "
+          "host, and as many on the device as keep its consumer from waiting.");
     visit("memory_budget_bytes", memory_budget_bytes,
           "Maximum unpinned host memory for batches, working memory and read-ahead of each stream of batches; 0: "
           "no limit.");

@@ -91,6 +91,7 @@ struct LoaderStats {
   std::uint64_t memory_bytes = 0;    // charged to the memory budget: batches, working memory, records read ahead
   std::uint64_t pinned_bytes = 0;    // charged to the pinned budget
   std::uint64_t kept_records = 0;    // kept by the devices
+  std::uint64_t device_decoded = 0;  // images decoded by the devices
   std::uint64_t kept_bytes = 0;      // per device, for all that it will keep
   CacheCounters cache = {};
   std::string cache_trouble = {};  // why a cache stores nothing more; empty if all is well

@@ -189,7 +189,7 @@ void explain(ExplainOptions options) {
   if (!options.write_plan.empty()) write_file_atomically(options.write_plan, dataset.to_json(pipeline_parts()));
   DeviceGroup devices = options.devices();
   LoaderOptions settings = options.loader();
-  const std::string plan = dataset.explain(devices, settings.convert, settings.resident);
+  const std::string plan = dataset.explain(devices, settings.convert, settings.resident, settings.decode);
   const LocalBatch batch = local_batch(dataset, dataset.global_batch(), devices.size());
   print(json.text_output(), "{}{}\n", Lines{plan}, batch.describe());
   if (options.seconds == 0 && options.trace.empty()) {

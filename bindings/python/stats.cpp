@@ -56,6 +56,7 @@ nb::dict to_dict(const LoaderStats& stats) {
   dict["memory_bytes"] = stats.memory_bytes;
   dict["pinned_bytes"] = stats.pinned_bytes;
   dict["kept_records"] = stats.kept_records;
+  dict["device_decoded"] = stats.device_decoded;
   dict["kept_bytes"] = stats.kept_bytes;
   dict["bad_records"] = stats.bad_records;
   dict["warned_records"] = stats.warned_records;

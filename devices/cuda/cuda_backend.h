@@ -30,6 +30,8 @@ namespace headrace {
 class CudaInputKernels final : public InputKernels {
  public:
   void convert_pixels(Stream& stream, const PixelConversion& conversion) override;
+  bool decodes_jpegs() const noexcept override { return true; }
+  void decode_jpegs(Stream& stream, const JpegDecoding& decoding) override;
 };
 
 // Several logical replicas on one GPU share its context; each counts its own memory. Long-lived memory comes from

@@ -16,16 +16,33 @@
 
 namespace headrace {
 
-void CudaInputKernels::convert_pixels(Stream& stream, const PixelConversion& conversion) {
-  check_pixel_conversion(conversion);
+namespace {
+
+// Calls launch(handle) with the stream's, on its device; not after a failure of the stream.
+template <typename Launch>
+void launch_on(Stream& stream, const Launch& launch) {
   auto* mine = dynamic_cast<CudaStream*>(&stream);
   const DeviceInfo& device = stream.device().info();
   if (mine == nullptr) throw ConfigError(device.name + ": the stream is not one of a GPU");
   if (mine->skips()) return;
   CUDA_CHECK(cudaSetDevice(device.ordinal), device.name);
-  cuda::by_input_work(conversion, [&](const auto& work) {
-    CUDA_CHECK(launch_input_kernel(work, conversion.layout, mine->handle()), device.name);
+  CUDA_CHECK(launch(mine->handle()), device.name);
+}
+
+}  // namespace
+
+void CudaInputKernels::convert_pixels(Stream& stream, const PixelConversion& conversion) {
+  check_pixel_conversion(conversion);
+  launch_on(stream, [&](cudaStream_t handle) {
+    cudaError_t status = cudaSuccess;
+    cuda::by_input_work(conversion,
+                        [&](const auto& work) { status = launch_input_kernel(work, conversion.layout, handle); });
+    return status;
   });
+}
+
+void CudaInputKernels::decode_jpegs(Stream& stream, const JpegDecoding& decoding) {
+  launch_on(stream, [&](cudaStream_t handle) { return launch_jpeg_kernels(decoding, handle); });
 }
 
 CudaDevice::CudaDevice(DeviceInfo info, const std::string& name)
@@ -44,7 +61,7 @@ CudaDevice::CudaDevice(DeviceInfo info, const std::string& name)
 // Loads them before any replica can wait on the GPU for another (rendezvous.h). A GPU for which none were built
 // still does copies; its first conversion reports the error.
 void CudaDevice::load_input_kernels() const {
-  for (const auto load : {load_image_kernels, load_window_kernels}) {
+  for (const auto load : {load_image_kernels, load_window_kernels, load_jpeg_kernels}) {
     const cudaError_t status = load();
     if (status == cudaErrorNoKernelImageForDevice || status == cudaErrorInvalidDeviceFunction) {
       cudaGetLastError();

@@ -72,24 +72,24 @@ HEADRACE_HOST_DEVICE void inverse_dct(const std::int16_t* coefficients, const st
   }
 }
 
-// The samples of a component: those that belong to the image, without what fills the last blocks.
+// The samples of a component, or those around a window: they belong to the image, without what fills the last
+// blocks.
 struct Plane {
   const std::uint8_t* samples;
   std::int64_t stride;
-  int height, width;
-  int down, across;  // pixels of the image a sample: 1 or 2, across also 4
+  int height, width;      // of the component
+  int down, across;       // pixels of the image a sample: 1 or 2, across also 4
+  int top = 0, left = 0;  // of the first of `samples`
 
   HEADRACE_HOST_DEVICE int at(int y, int x) const {
-    return samples[saturated(y, 0, height - 1) * stride + saturated(x, 0, width - 1)];
+    return samples[(saturated(y, 0, height - 1) - top) * stride + saturated(x, 0, width - 1) - left];
   }
   // Returns the value at a pixel of the image.
   HEADRACE_HOST_DEVICE int value(int y, int x) const {
     const bool fancy = width > 2 && across == 2;
-    if (down == 1 && !(fancy)) return at(y, x / across);
-    if (down == 1) return across_row(y, x);
+    if (down == 1) return fancy ? across_row(y, x) : at(y, x / across);
     if (across == 1) return (3 * at(y / 2, x) + at(neighbour(y), x) + 1 + y % 2) >> 2;
-    if (!fancy) return at(y / 2, x / across);
-    return both(y, x);
+    return fancy ? both(y, x) : at(y / 2, x / across);
   }
 
  private:

@@ -106,6 +106,10 @@ void ImageDecoder::decode_good_window(std::span<const std::byte> encoded, const 
   state_->warning = state_->jpeg.warning();
 }
 
+std::unique_ptr<const JpegIndex> ImageDecoder::make_index(std::span<const std::byte> encoded) {
+  return starts_with_bytes(encoded, kJpegStart) ? state_->jpeg.make_index(encoded) : nullptr;
+}
+
 const std::string& ImageDecoder::warning() const noexcept { return state_->warning; }
 
 void ImageDecoder::decode_window(std::span<const std::byte> encoded, const JpegIndex& index,

@@ -52,6 +52,9 @@ class ImageDecoder {
   void decode_window(std::span<const std::byte> encoded, const JpegIndex& index, const ImageWindow& window,
                      std::span<std::uint8_t> rgb);
 
+  // Returns a JPEG's index without decoding it; null for any other image, and where decode_window() makes none.
+  std::unique_ptr<const JpegIndex> make_index(std::span<const std::byte> encoded);
+
   // Returns a flaw of the last decoded image that changes none of its pixels; empty: none. Images with such a flaw
   // get no index.
   const std::string& warning() const noexcept;

@@ -144,6 +144,12 @@ void JpegReader::decode_window(std::span<const std::byte> encoded, const JpegInd
   if (scan_.is_flawed()) decode_good_window(encoded, window, rgb);
 }
 
+std::unique_ptr<const JpegIndex> JpegReader::make_index(std::span<const std::byte> encoded) {
+  if (!scan_.open(encoded, true)) return nullptr;
+  warning_ = take(encoded)->warning();  // libjpeg warns of nothing else in a file whose data are sound
+  return warning_.empty() && scan_.finish() ? scan_.take_index() : nullptr;
+}
+
 std::uint8_t* JpegReader::line(const JpegHandle& jpeg) {
   line_.resize(std::max(line_.size(), row_bytes(jpeg) + kStreamed));
   const std::size_t past = reinterpret_cast<std::uintptr_t>(line_.data()) % kStreamed;

@@ -40,6 +40,9 @@ class JpegReader {
   void decode_window(std::span<const std::byte> encoded, const JpegIndex& index, const ImageWindow& window,
                      std::span<std::uint8_t> rgb);
 
+  // Returns the file's index without decoding it; null if it is damaged, or of a kind that gets none.
+  std::unique_ptr<const JpegIndex> make_index(std::span<const std::byte> encoded);
+
   // Returns the library's message on a flaw of the last decoded file that changes no pixel; empty: none.
   const std::string& warning() const noexcept { return warning_; }
 

@@ -16,6 +16,8 @@ constexpr double kAllowedLoss = 0.96;  // of all steps together
 constexpr double kHopeless = 0.8;      // needs no second look
 constexpr double kStalls = 0.1, kNoStall = 0.05;
 constexpr int kWindows = 4;
+constexpr int kShareStep = 32;
+constexpr int kPatience = 8, kLongPatience = 64;
 
 }  // namespace
 
@@ -128,10 +130,37 @@ void Autotuner::judge_threads() {
 void Autotuner::watch(const TuningWindow& window) {
   const bool was_ahead = observed_ > 0 && stalled_sum_ / observed_ < kNoStall;
   const bool cpu_bound = window.compute_waits < kComputeWaits;
+  if (threads_ == limits_.threads || window.stalled < kNoStall || share_ != kept_share_) share_decoding(window);
   if (!was_ahead || !cpu_bound || window.stalled < kStalls || threads_ == limits_.threads) return;
   threads_reason_ = fmt::format("consumers that were slower at first now wait {:.0f} % of their time with {}",
                                 100 * window.stalled, threads_);
   threads_ = limits_.threads;
+}
+
+// Judges the last change of the share, and makes the next one.
+void Autotuner::share_decoding(const TuningWindow& window) {
+  if (!limits_.decodes) return;
+  if (share_ != kept_share_ && window.examples_per_second < kAsFast * share_rate_) {
+    decoding_reason_ = fmt::format("{} % give {:.2f} of the rate", 100 * share_ / kWholeShare,
+                                   window.examples_per_second / share_rate_);
+    share_ = kept_share_;
+    patience_ = kLongPatience;
+    return;
+  }
+  kept_share_ = share_;
+  share_rate_ = window.examples_per_second;
+  if (patience_ > 0) --patience_;
+  const bool starve = window.stalled >= kStalls && window.compute_waits < kComputeWaits;
+  if (starve && share_ < kWholeShare && patience_ <= kPatience) {
+    share_ = std::min(share_ + kShareStep, kWholeShare);
+    patience_ = kPatience;
+  } else if (window.stalled < kNoStall && share_ > 0 && patience_ == 0) {
+    share_ = std::max(share_ - kShareStep, 0);
+    patience_ = kLongPatience;
+  } else {
+    return;
+  }
+  decoding_reason_ = fmt::format("consumers wait {:.0f} % of their time", 100 * window.stalled);
 }
 
 }  // namespace headrace

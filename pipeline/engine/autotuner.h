@@ -20,13 +20,16 @@ struct TuningLimits {
   int min_threads = 1;  // equal to `threads`: nothing is tried
   int readers = 0;      // initial number; 0: none
   int min_readers = 1;
-  int max_readers = 0;  // equal to min_readers: nothing is tried
+  int max_readers = 0;   // equal to min_readers: nothing is tried
+  bool decodes = false;  // devices can decode some of the rows
 };
 
 // Tunes readers first: doubles them while compute threads wait for busy readers and the rate rises, and reduces
 // them if they idle. Then tunes compute threads: steps down from all of them, halving the step at each refusal;
 // keeps a smaller number if the rate stays within 4 % of the best, or if consumers do not wait: then the rate is
-// theirs. Each candidate is measured twice, in turn with the number kept so far.
+// theirs. Each candidate is measured twice, in turn with the number kept so far. Then shares rows to decode with
+// the devices: more while consumers wait for all compute threads and the rate does not fall, fewer once they do
+// not wait, since the devices have other work.
 class Autotuner {
  public:
   explicit Autotuner(const TuningLimits& limits);
@@ -34,13 +37,18 @@ class Autotuner {
   // Returns the number to run with until the next observe().
   int threads() const noexcept { return threads_; }
   int readers() const noexcept { return readers_; }
+  // Returns how many of kWholeShare rows devices decode, where they can.
+  static constexpr int kWholeShare = 256;
+  int device_share() const noexcept { return share_; }
+  bool decodes() const noexcept { return limits_.decodes; }
   // Returns whether the trials are over.
-  bool settled() const noexcept { return phase_ == Phase::kSettled; }
+  bool settled() const noexcept { return phase_ == Phase::kSettled && share_ == kept_share_; }
 
   void observe(const TuningWindow& window);
 
   const std::string& threads_reason() const noexcept { return threads_reason_; }
   const std::string& readers_reason() const noexcept { return readers_reason_; }
+  const std::string& decoding_reason() const noexcept { return decoding_reason_; }
 
  private:
   enum class Phase { kReaders, kReaderTrial, kThreads, kSettled };
@@ -52,11 +60,12 @@ class Autotuner {
   void try_threads(const TuningWindow& window);
   void judge_threads();
   void watch(const TuningWindow& window);
+  void share_decoding(const TuningWindow& window);
 
   TuningLimits limits_;
   Phase phase_ = Phase::kReaders;
   int threads_, readers_;
-  std::string threads_reason_, readers_reason_;
+  std::string threads_reason_, readers_reason_, decoding_reason_ = "to start with";
 
   double base_rate_ = 0;  // with kept_readers_
   int kept_readers_ = 0;
@@ -67,6 +76,9 @@ class Autotuner {
   double candidate_stalled_ = 0;               // maximum over its windows
   double loss_ = 1;                            // of the kept number against the best one
   std::string refused_;
+  int share_ = 0, kept_share_ = 0;
+  int patience_ = 0;       // windows before the share may fall
+  double share_rate_ = 0;  // with kept_share_
   double stalled_sum_ = 0;
   int observed_ = 0;
 };

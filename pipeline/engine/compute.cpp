@@ -251,6 +251,7 @@ void Compute::run_row(Slot& slot, std::int64_t example, const SampleProgram::Row
     context.record = slot.records[static_cast<std::size_t>(example)];
     context.pass = slot.passes[static_cast<std::size_t>(example)];
     context.numbers = slot.numbers_of(static_cast<std::size_t>(example));
+    choose_decoder(slot, example, context);
     const bool streamed = !slot.streamed.empty();
     const FoundSample cached = streamed ? FoundSample{} : reader_.find_cached(context.record, scratch.read);
     RecordView view;
@@ -270,23 +271,37 @@ void Compute::run_row(Slot& slot, std::int64_t example, const SampleProgram::Row
   });
 }
 
+// Spreads the rows that devices decode evenly over a batch.
+void Compute::choose_decoder(const Slot& slot, std::int64_t example, StepContext& context) const noexcept {
+  context.jpeg_window = nullptr;
+  if (!run_.decoding.field) return;
+  JpegWindow* const window = slot.jpeg_window(example);
+  if (window == nullptr) return;
+  window->coded = 0;
+  const std::int64_t share = decoded_on_device_.load(std::memory_order_relaxed);
+  if (example * share / 256 == (example + 1) * share / 256) return;
+  context.jpeg_window = window;
+  context.jpeg_field = *run_.decoding.field;
+}
+
 void Compute::run_fetched(FetchedRecord& fetched, Lane& lane) {
   Slot& slot = *fetched.slot;
   Scratch& scratch = lane.scratch;
   const auto row = static_cast<std::size_t>(fetched.example);
   errors_.guard(slot, fetched.example, [&] {
-    const StepContext context{.seed = run_.options.seed,
-                              .pass = slot.passes[row],
-                              .record = slot.records[row],
-                              .scratch = &scratch,
-                              .probe = &lane.state,
-                              .samples = scratch.samples.data(),
-                              .trace = lane.state.trace,
-                              .batch = slot.position.sequence,
-                              .stores = stores_,
-                              .row_bytes = slot.row_bytes(),
-                              .ragged = run_.ragged_rows(),
-                              .numbers = slot.numbers_of(row)};
+    StepContext context{.seed = run_.options.seed,
+                        .pass = slot.passes[row],
+                        .record = slot.records[row],
+                        .scratch = &scratch,
+                        .probe = &lane.state,
+                        .samples = scratch.samples.data(),
+                        .trace = lane.state.trace,
+                        .batch = slot.position.sequence,
+                        .stores = stores_,
+                        .row_bytes = slot.row_bytes(),
+                        .ragged = run_.ragged_rows(),
+                        .numbers = slot.numbers_of(row)};
+    choose_decoder(slot, fetched.example, context);
     const SampleProgram::Rows rows = slot.rows_of(fetched.example);
     if (!scratch.notes.empty()) scratch.notes = {};  // of a row that failed
     if (fetched.cached.empty()) {

@@ -28,6 +28,9 @@ class Compute final : public LaneBody {
   void offer(std::uint64_t sequence, bool by_readers);
   // Announces one more fetched record. Called by readers.
   void wake() { lanes_.wake(1); }
+  // Lets devices decode so many of 256 rows, of those they can. Thread-safe.
+  void share_decoding(int rows) noexcept { decoded_on_device_.store(rows, std::memory_order_relaxed); }
+
   // Completes `count` of the slot's pending rows or pairs. The thread that completes the last of them sees all
   // that the others wrote, and moves the batch on.
   void complete(Slot& slot, std::int64_t count, ThreadState& state);
@@ -56,6 +59,7 @@ class Compute final : public LaneBody {
   void run_row(Slot& slot, std::int64_t example, const SampleProgram::Rows& rows, StepContext& context,
                ThreadState& state);
   void run_fetched(FetchedRecord& fetched, Lane& lane);
+  void choose_decoder(const Slot& slot, std::int64_t example, StepContext& context) const noexcept;
   void run_pairs(const Work& work);
   std::int64_t pairs_of(const Slot& slot, std::size_t mixer) const noexcept;
   bool mix_next(Slot& slot);
@@ -71,6 +75,7 @@ class Compute final : public LaneBody {
   std::atomic<std::uint64_t> offered_;       // batches below this are in their slots
   std::atomic<std::uint64_t> oldest_;        // batch that may have rows left
   std::atomic<int> mixing_{0};               // slots that may have pairs left
+  std::atomic<int> decoded_on_device_{0};    // of 256 rows
   Lanes lanes_;
 };
 

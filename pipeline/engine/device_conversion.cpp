@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "headrace/pipeline/plan/placement.h"
+
 namespace headrace {
 namespace {
 
@@ -19,12 +21,19 @@ PixelBorder kernel_border(Padding padding) {
 }  // namespace
 
 DeviceConversion::DeviceConversion(DeviceGroup& devices, const Fields& fields, std::vector<DevicePass> passes,
-                                   const BatchLayout& bus, DType result)
+                                   const BatchLayout& bus, DType result, std::optional<std::size_t> decoded)
     : passes_(std::move(passes)), bus_(bus), result_type_(result) {
   place(fields);
+  if (decoded) {
+    decoded_ = &*std::ranges::find(passes_, *decoded, &DevicePass::field);
+    jpegs_ = add_drawn(sizeof(JpegWindow));
+  }
   for (int r = 0; r < devices.size(); ++r) {
     kernels_.push_back(devices[r].input_kernels());
     upload(devices[r]);
+    if (decoded_ != nullptr && !scratch_.contains(&devices[r])) {
+      scratch_.emplace(&devices[r], devices[r].allocate(kDecodingBytes));
+    }
   }
 }
 
@@ -81,6 +90,43 @@ void DeviceConversion::draw(const Rows& rows, std::byte* slot) const {
     }
     if (pass.tone) draw_tones(*pass.tone, rows, {reinterpret_cast<PixelTone*>(slot + at.tones), count});
   }
+  place_scratch(rows.records.size(), slot);
+}
+
+std::span<JpegWindow> DeviceConversion::jpeg_windows(std::byte* slot) const noexcept {
+  if (decoded_ == nullptr) return {};
+  return {reinterpret_cast<JpegWindow*>(slot + jpegs_), static_cast<std::size_t>(bus_.local_rows)};
+}
+
+// Side by side, as long as there is room.
+void DeviceConversion::place_scratch(std::size_t rows, std::byte* slot) const {
+  const std::span<JpegWindow> windows = jpeg_windows(slot);
+  std::size_t used = 0;
+  for (std::size_t row = 0; row < windows.size(); ++row) {
+    JpegWindow& window = windows[row];
+    if (row >= rows) window.coded = 0;
+    if (window.coded == 0) continue;
+    const auto bytes = static_cast<std::size_t>(window.scratch_bytes);
+    if (used + bytes > kDecodingBytes) used = 0;
+    window.scratch = static_cast<std::int32_t>(used);
+    used += bytes;
+  }
+}
+
+std::uint64_t DeviceConversion::decode(std::size_t replica, Stream& stream, std::byte* slot,
+                                       const Buffer& arrived) const {
+  const std::span<const JpegWindow> windows = jpeg_windows(slot);
+  const auto coded = std::ranges::count_if(windows, [](const JpegWindow& window) { return window.coded != 0; });
+  if (coded == 0) return 0;
+  const auto bytes = static_cast<std::int64_t>(sizeof(JpegWindow));
+  const Buffer& scratch = scratch_.at(&stream.device());
+  kernels_[replica]->decode_jpegs(
+      stream, {.rows = windows,
+               .windows = arrived.view({bus_.local_rows, bytes}, DType::kU8, jpegs_),
+               .pixels = arrived.view(decoded_->input.shape.with_front(bus_.local_rows), DType::kU8,
+                                      bus_.offset[decoded_->field]),
+               .scratch = scratch.view({static_cast<std::int64_t>(scratch.size())}, DType::kU8)});
+  return static_cast<std::uint64_t>(coded);
 }
 
 void DeviceConversion::draw_windows(const DevicePass& pass, const Rows& rows, std::span<PixelWindow> windows) {
@@ -120,9 +166,10 @@ TensorView DeviceConversion::kernel_output(const DevicePass& pass, const Place& 
   return results.view(shape, result_type_, place.result);
 }
 
-void DeviceConversion::submit(int replica, Stream& stream, const Buffer& arrived, const Buffer& results,
-                              std::span<const TensorView> resident) const {
+std::uint64_t DeviceConversion::submit(int replica, Stream& stream, std::byte* slot, const Buffer& arrived,
+                                       const Buffer& results, std::span<const TensorView> resident) const {
   const auto index = static_cast<std::size_t>(replica);
+  const std::uint64_t decoded = decoded_ != nullptr ? decode(index, stream, slot, arrived) : 0;
   const auto view = [&](const Shape& shape, DType dtype, std::size_t offset) {
     return arrived.view(shape, dtype, offset - bus_.sent_from);
   };
@@ -147,6 +194,7 @@ void DeviceConversion::submit(int replica, Stream& stream, const Buffer& arrived
     }
     kernels_[index]->convert_pixels(stream, conversion);
   }
+  return decoded;
 }
 
 }  // namespace headrace

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -15,14 +17,17 @@ namespace headrace {
 
 // A device receives the rows of the bus layout, followed by each row's window for every pass that moves pixels, by
 // each row's tone for every pass that changes it and, if the samples are resident, by the place of each row's
-// sample. The results lie in another buffer on the device, pass after pass.
+// sample; if it decodes, by each row's JpegWindow. The results lie in another buffer on the device, pass after
+// pass.
 class DeviceConversion {
  public:
   // Allocates the constants on every device and waits until they have arrived. `fields` are a finished sample's,
   // `bus` is the layout of the rows; if it keeps the passes' fields apart, their samples are resident. `result` is
-  // the type of the passes' results: f32 or bf16.
+  // the type of the passes' results: f32 or bf16; `decoded` is the field whose rows devices may decode.
   DeviceConversion(DeviceGroup& devices, const Fields& fields, std::vector<DevicePass> passes,
-                   const BatchLayout& bus, DType result);
+                   const BatchLayout& bus, DType result, std::optional<std::size_t> decoded);
+  DeviceConversion(const DeviceConversion&) = delete;
+  DeviceConversion& operator=(const DeviceConversion&) = delete;
 
   // Returns the bytes of windows, tones and places, after the rows in a replica's part of a slot.
   std::size_t drawn_bytes() const noexcept { return drawn_bytes_; }
@@ -37,16 +42,20 @@ class DeviceConversion {
     std::span<const std::uint64_t> records, passes;
   };
   // Draws the rows' windows and tones into a replica's part of the slot on the host; for rows without a record,
-  // arbitrary ones. Thread-safe.
+  // arbitrary ones. Gives the rows that the device decodes their scratch memory. Thread-safe.
   void draw(const Rows& rows, std::byte* slot) const;
+
+  // Returns the JpegWindow of each row in a replica's part of the slot; empty if devices decode none.
+  std::span<JpegWindow> jpeg_windows(std::byte* slot) const noexcept;
 
   // Writes the places of the rows' resident samples to a replica's part of the slot. `places`: by record.
   void pick(std::span<const std::int32_t> places, std::span<const std::uint64_t> records, std::byte* slot) const;
 
-  // Converts the arrived bytes, in stream order. `resident`: where the device keeps the images of each pass;
-  // empty: they have arrived. Throws as InputKernels do.
-  void submit(int replica, Stream& stream, const Buffer& arrived, const Buffer& results,
-              std::span<const TensorView> resident) const;
+  // Decodes and converts the arrived bytes, those of `slot` on the host, in stream order; returns the number of
+  // images that the device decodes. `resident`: where the
+  // device keeps the images of each pass; empty: they have arrived. Throws as InputKernels do.
+  std::uint64_t submit(int replica, Stream& stream, std::byte* slot, const Buffer& arrived, const Buffer& results,
+                       std::span<const TensorView> resident) const;
 
  private:
   struct Place {
@@ -61,6 +70,8 @@ class DeviceConversion {
   static void draw_windows(const DevicePass& pass, const Rows& rows, std::span<PixelWindow> windows);
   static void draw_tones(const PlannedTone& tone, const Rows& rows, std::span<PixelTone> tones);
   void upload(Device& device);
+  void place_scratch(std::size_t rows, std::byte* slot) const;
+  std::uint64_t decode(std::size_t replica, Stream& stream, std::byte* slot, const Buffer& arrived) const;
   TensorView kernel_output(const DevicePass& pass, const Place& place, const Buffer& results) const;
 
   std::vector<DevicePass> passes_;
@@ -69,7 +80,10 @@ class DeviceConversion {
   BatchLayout bus_;
   DType result_type_;
   std::size_t drawn_bytes_ = 0, result_bytes_ = 0;
-  std::size_t picks_ = 0;               // in a replica's part of a slot
+  std::size_t picks_ = 0;                // in a replica's part of a slot
+  const DevicePass* decoded_ = nullptr;  // the pass whose rows devices may decode
+  std::size_t jpegs_ = 0;                // in a replica's part of a slot
+  std::map<const Device*, Buffer> scratch_;
   std::vector<InputKernels*> kernels_;  // one per replica
   std::vector<Buffer> constants_;       // one per replica
 };

@@ -54,7 +54,7 @@ Engine::Engine(const Dataset& dataset, DeviceGroup& devices, const LoaderOptions
                   .readers = readers_,
                   .transfer = transfer_}),
       delivery_(run_, *ring_, telemetry_, trace_.get()),
-      tuning_(run_, *ring_, delivery_, readers_, compute_.lanes(), read_ahead_, choices_) {
+      tuning_(run_, *ring_, delivery_, readers_, compute_, read_ahead_, choices_) {
   note_placement(devices);
   transfer_.open_streams(devices, trace_.get());
   if (trace_ == nullptr) return;

@@ -84,6 +84,7 @@ struct RunPlan {
   int readers;  // maximum
   DeviceSplit split;
   ResidentChoice residency;
+  DecodeChoice decoding;
   StreamPlan host;  // `plan` without the devices' operations
   BatchSchedule schedule;
   std::uint64_t bad_records_of;  // the examples of which bad records are a share

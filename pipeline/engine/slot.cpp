@@ -166,6 +166,8 @@ void Slot::close_gaps() {
       if (const std::int64_t old_row = example - first, row = kept - share.first; row != old_row) {
         const SampleProgram::Rows from = rows(r, old_row), to = rows(r, row);
         for (std::size_t i = 0; i < fields_; ++i) std::memcpy(to[i], from[i], layout_->row_bytes[i]);
+        const auto replica = static_cast<std::size_t>(r);
+        if (JpegWindow* const window = jpeg_window(replica, row)) *window = *jpeg_window(replica, old_row);
       }
       records[static_cast<std::size_t>(kept)] = records[static_cast<std::size_t>(example)];
       passes[static_cast<std::size_t>(kept)] = passes[static_cast<std::size_t>(example)];
@@ -231,10 +233,27 @@ SampleProgram::Rows Slot::rows(int replica, std::int64_t local_row) const noexce
   return rows;
 }
 
-SampleProgram::Rows Slot::rows_of(std::int64_t example) const noexcept {
-  if (example >= examples()) return guest_row(example - examples());
+JpegWindow* Slot::jpeg_window(std::int64_t example) const noexcept {
+  if (conversion_ == nullptr || example >= examples()) return nullptr;
+  const std::size_t replica = replica_of(example);
+  return jpeg_window(replica, example - shares[replica].first);
+}
+
+JpegWindow* Slot::jpeg_window(std::size_t replica, std::int64_t local_row) const noexcept {
+  if (conversion_ == nullptr) return nullptr;
+  const std::span<JpegWindow> windows = conversion_->jpeg_windows(shares[replica].host.data());
+  return windows.empty() ? nullptr : &windows[static_cast<std::size_t>(local_row)];
+}
+
+std::size_t Slot::replica_of(std::int64_t example) const noexcept {
   std::size_t replica = 0;
   while (example >= shares[replica].first + shares[replica].rows) ++replica;
+  return replica;
+}
+
+SampleProgram::Rows Slot::rows_of(std::int64_t example) const noexcept {
+  if (example >= examples()) return guest_row(example - examples());
+  const std::size_t replica = replica_of(example);
   return rows(static_cast<int>(replica), example - shares[replica].first);
 }
 
@@ -254,6 +273,7 @@ void Slot::fail(Failure cause) {
 }
 
 void Slot::set_aside(BadRecord record) {
+  if (JpegWindow* const window = jpeg_window(record.row)) window->coded = 0;
   const std::lock_guard lock(failure_mutex_);
   bad.push_back(std::move(record));
 }

@@ -153,7 +153,8 @@ Choice choose_prefetch(const Dataset& dataset, DeviceGroup& devices, const Loade
   const RunPlan run(dataset, devices, options, budgets);
   std::optional<DeviceConversion> conversion;
   if (!run.split.passes.empty()) {
-    conversion.emplace(devices, run.plan.fields, run.split.passes, run.layout, run.options.converted);
+    conversion.emplace(devices, run.plan.fields, run.split.passes, run.layout, run.options.converted,
+                       run.decoding.field);
   }
   const Slot::Bytes one = Slot::bytes(devices, run.layout, conversion ? &*conversion : nullptr);
   return choice_of(count_slots(run, rooms_of(devices, budgets, one)));

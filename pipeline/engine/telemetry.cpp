@@ -141,6 +141,7 @@ LoaderStats Telemetry::stats(const Delivery& delivery, const Tuning& tuning) con
   stats.memory_bytes = at_.budgets.memory.used();
   stats.pinned_bytes = at_.budgets.pinned.used();
   stats.kept_records = at_.transfer.resident_records();
+  stats.device_decoded = at_.transfer.decoded();
   stats.kept_bytes = at_.run.residency.resident ? at_.run.residency.bytes : 0;
   stats.stages = stage_stats(delivery, tuning);
   stats.elapsed_ns = at_.ring.clock().now() - start_ns_;  // not before what was counted

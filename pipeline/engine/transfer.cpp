@@ -9,7 +9,7 @@ namespace headrace {
 Transfer::Transfer(const RunPlan& run, DeviceGroup& devices, MemoryBudget& budget) : run_(run) {
   const auto& passes = run.split.passes;
   if (!passes.empty()) {
-    conversion_.emplace(devices, run.plan.fields, passes, run.layout, run.options.converted);
+    conversion_.emplace(devices, run.plan.fields, passes, run.layout, run.options.converted, run.decoding.field);
   }
   if (run.residency.resident) {
     resident_.emplace(devices, run.host.fields, passes, run.layout, run.residency.records, budget);
@@ -75,8 +75,10 @@ void Transfer::send_share(const Slot& slot, std::size_t replica) {
     send_tensors(slot, share, stream);
   }
   if (conversion_) {
-    conversion_->submit(static_cast<int>(replica), stream, share.device, share.results,
-                        resident_ ? resident_->images(replica) : std::span<const TensorView>());
+    const std::uint64_t decoded =
+        conversion_->submit(static_cast<int>(replica), stream, share.host.data(), share.device, share.results,
+                            resident_ ? resident_->images(replica) : std::span<const TensorView>());
+    decoded_.fetch_add(decoded, std::memory_order_relaxed);
   }
   stream.record(*share.ready);
   CopyClock& clock = *clock_of_[replica];

@@ -76,6 +76,8 @@ class Transfer {
 
   // May be called by any thread.
   std::uint64_t resident_records() const noexcept { return resident_records_.load(std::memory_order_relaxed); }
+  // Returns how many images the devices were given to decode. May be called by any thread.
+  std::uint64_t decoded() const noexcept { return decoded_.load(std::memory_order_relaxed); }
   // Returns one clock per copy stream.
   const std::vector<std::unique_ptr<CopyClock>>& clocks() const noexcept { return clocks_; }
 
@@ -95,7 +97,7 @@ class Transfer {
   const RunPlan& run_;
   std::optional<DeviceConversion> conversion_;  // std::nullopt if the host does everything
   std::optional<ResidentSamples> resident_;     // std::nullopt if the devices keep none
-  std::atomic<std::uint64_t> resident_records_{0};
+  std::atomic<std::uint64_t> resident_records_{0}, decoded_{0};
   std::vector<std::unique_ptr<CopyClock>> clocks_;  // one per stream, as streams_
   std::vector<std::unique_ptr<Stream>> streams_;
   std::vector<Stream*> stream_of_;    // of each replica; null if nothing is copied

@@ -1,7 +1,10 @@
 #include "headrace/pipeline/engine/tuning.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
+#include <utility>
 
 namespace headrace {
 namespace {
@@ -19,7 +22,8 @@ TuningLimits tuning_limits(const RunPlan& run) {
           .min_threads = run.options.threads > 0 ? run.lanes : 1,
           .readers = choose_readers && !remote ? std::min(run.readers, kFirstReaders) : run.readers,
           .min_readers = choose_readers && !remote ? 1 : run.readers,
-          .max_readers = run.readers};
+          .max_readers = run.readers,
+          .decodes = run.decoding.field && run.options.decode == ConvertAt::kAuto};
 }
 
 double share(std::uint64_t part, std::uint64_t whole_ns, int threads) {
@@ -33,21 +37,26 @@ std::uint64_t difference(std::uint64_t now, std::uint64_t then) { return now > t
 }  // namespace
 
 Tuning::Tuning(const RunPlan& run, const Ring& ring, const Delivery& delivery, const Readers& readers,
-               Lanes& lanes, ReadAhead& read_ahead, Choices& choices)
+               Compute& compute, ReadAhead& read_ahead, Choices& choices)
     : run_(run),
       ring_(ring),
       delivery_(delivery),
       readers_(readers),
-      lanes_(lanes),
+      compute_(compute),
       read_ahead_(read_ahead),
       choices_(choices),
       tuner_(tuning_limits(run)) {
+  if (run.decoding.field && run.options.decode == ConvertAt::kDevice) {
+    compute.share_decoding(Autotuner::kWholeShare);
+    choices_.note({.what = "decoding", .value = "on the device", .reason = "as the options say"});
+  }
   apply();
 }
 
 // Batches that were ready when the setting changed do not count.
 void Tuning::observe() {
-  if (run_.options.threads > 0 && (run_.readers == 0 || run_.options.reader_threads > 0)) return;  // as asked for
+  const bool chosen = run_.options.threads > 0 && (run_.readers == 0 || run_.options.reader_threads > 0);
+  if (chosen && !tuner_.decodes()) return;  // as asked for
   const std::uint64_t sequence = delivery_.consumers().front()->taken.load(std::memory_order_relaxed),
                       now = ring_.clock().now();
   if (!open_) {
@@ -56,10 +65,11 @@ void Tuning::observe() {
   }
   const std::uint64_t length = tuner_.settled() ? kWatchNs : kWindowNs;
   if (now - begin_.ns < length || sequence - from_sequence_ < kMinBatches) return;
-  const int threads = tuner_.threads(), readers = tuner_.readers();
+  const int threads = tuner_.threads(), readers = tuner_.readers(), decoding = tuner_.device_share();
   tuner_.observe(window_to(sums(now)));
   apply();
-  const bool changed = threads != tuner_.threads() || readers != tuner_.readers();
+  const bool changed =
+      threads != tuner_.threads() || readers != tuner_.readers() || decoding != tuner_.device_share();
   open_ = false;
   from_sequence_ = sequence + (changed ? ring_.size() : 0);
   if (!changed) begin_window(sequence, now);
@@ -72,7 +82,7 @@ void Tuning::begin_window(std::uint64_t sequence, std::uint64_t now) {
 }
 
 Tuning::Sums Tuning::sums(std::uint64_t now) const {
-  Sums sums{.ns = now, .waits_ns = lanes_.waited_ns(now)};
+  Sums sums{.ns = now, .waits_ns = compute_.lanes().waited_ns(now)};
   for (const auto& consumer : delivery_.consumers()) {
     sums.examples += consumer->examples.load(std::memory_order_relaxed);
   }
@@ -96,7 +106,13 @@ void Tuning::apply() {
   readers_now_.store(tuner_.readers());
   if (!same) {
     read_ahead_.allow(tuner_.readers());
-    lanes_.allow(tuner_.threads());
+    compute_.lanes().allow(tuner_.threads());
+  }
+  if (tuner_.decodes() && std::exchange(decoding_now_, tuner_.device_share()) != tuner_.device_share()) {
+    compute_.share_decoding(tuner_.device_share());
+    choices_.note({.what = "decoding",
+                   .value = fmt::format("{} % on the device", 100 * decoding_now_ / Autotuner::kWholeShare),
+                   .reason = tuner_.decoding_reason()});
   }
   if (same && settled_.load() == tuner_.settled()) return;
   choices_.note({.what = "threads", .value = std::to_string(tuner_.threads()), .reason = tuner_.threads_reason()});

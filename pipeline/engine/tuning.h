@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "headrace/pipeline/engine/autotuner.h"
+#include "headrace/pipeline/engine/compute.h"
 #include "headrace/pipeline/engine/delivery.h"
 #include "headrace/pipeline/engine/readers.h"
 #include "headrace/pipeline/engine/slot_memory.h"
@@ -15,7 +16,7 @@ namespace headrace {
 class Tuning {
  public:
   // Allows the initial lanes and readers.
-  Tuning(const RunPlan& run, const Ring& ring, const Delivery& delivery, const Readers& readers, Lanes& lanes,
+  Tuning(const RunPlan& run, const Ring& ring, const Delivery& delivery, const Readers& readers, Compute& compute,
          ReadAhead& read_ahead, Choices& choices);
 
   // Called before the replica takes its next batch.
@@ -39,7 +40,7 @@ class Tuning {
   const Ring& ring_;
   const Delivery& delivery_;
   const Readers& readers_;
-  Lanes& lanes_;
+  Compute& compute_;
   ReadAhead& read_ahead_;
   Choices& choices_;
   Autotuner tuner_;
@@ -47,6 +48,7 @@ class Tuning {
   std::uint64_t from_sequence_ = 0;  // the window begins with this batch
   bool open_ = false;                // it has begun
   std::atomic<int> lanes_now_{0}, readers_now_{0};
+  int decoding_now_ = -1;  // of 256 rows on devices
   std::atomic<bool> settled_{false};
 };
 

@@ -28,20 +28,16 @@ class RandomResizedCropStep final : public Step {
   FieldView run(const FieldView& in, const StepContext& context, StepOutput& output) const override {
     Scratch& scratch = *context.scratch;
     Philox random = context.random(number_);
-    const ImageSize result{.height = options_.size, .width = options_.size};
-    const auto plan = [&](const ImageWindow& window) {
-      scratch.resampler.plan({.height = window.height, .width = window.width}, result,
-                             {.height = options_.size, .width = options_.size});
+    const auto draw = [&](const ImageSize& image) {
+      return Resizing{.window = draw_window(options_, image, random),
+                      .result = {.height = options_.size, .width = options_.size},
+                      .part = {.height = options_.size, .width = options_.size}};
     };
     if (encoded_) {
-      EncodedImage image(in.bytes, context.record, *encoded_, scratch);
-      const ImageWindow window = draw_window(options_, image.size(), random);
-      plan(window);
-      return resampled(image.decode(window), options_.size, scratch.resampler, output);
+      EncodedImage image(in.bytes, context.record, *encoded_, output.window() != nullptr, scratch);
+      return image.resize_part(draw(image.size()), output);
     }
-    const ImageWindow window = draw_window(options_, {.height = in.shape[0], .width = in.shape[1]}, random);
-    plan(window);
-    return resampled(part_of(in, window), options_.size, scratch.resampler, output);
+    return resize_part(in, draw({.height = in.shape[0], .width = in.shape[1]}), scratch.resampler, output);
   }
 
  private:

@@ -120,16 +120,17 @@ FieldView ResizeStep::run(const FieldView& in, const StepContext& context, StepO
 
 FieldView ResizeAndCropStep::run(const FieldView& in, const StepContext& context, StepOutput& output) const {
   Scratch& scratch = *context.scratch;
-  const auto plan = [&](const ImageSize& size) {
+  const auto center = [&](const ImageSize& size) {
     const ImageSize result = resized_to(resize_, size);
-    return scratch.resampler.plan(size, result, center_of(result, crop_));
+    return Resizing{.window = {.height = size.height, .width = size.width},
+                    .result = result,
+                    .part = center_of(result, crop_)};
   };
   if (encoded_) {
-    EncodedImage image(in.bytes, context.record, *encoded_, scratch);
-    return resampled(image.decode(plan(image.size())), crop_.size, scratch.resampler, output);
+    EncodedImage image(in.bytes, context.record, *encoded_, output.window() != nullptr, scratch);
+    return image.resize_part(center(image.size()), output);
   }
-  const ImageWindow used = plan({.height = in.shape[0], .width = in.shape[1]});
-  return resampled(part_of(in, used), crop_.size, scratch.resampler, output);
+  return resize_part(in, center({.height = in.shape[0], .width = in.shape[1]}), scratch.resampler, output);
 }
 
 }  // namespace headrace

@@ -38,12 +38,17 @@ std::int64_t Dataset::global_batch() const {
 
 std::string Dataset::explain() const { return explain_plan(make_stream_plan(plan_)); }
 
-std::string Dataset::explain(const DeviceGroup& devices, ConvertAt at, Residency resident) const {
+std::string Dataset::explain(const DeviceGroup& devices, ConvertAt at, Residency resident,
+                             ConvertAt decode) const {
   const StreamPlan plan = make_stream_plan(plan_);
   const DeviceSplit split = split_for_devices(plan, devices, at);
-  const std::string text = explain_plan(plan, split);
+  std::string text = explain_plan(plan, split);
   if (!plan.batch) return text;
-  return text + explain_residency(choose_residency(plan, split, devices, {.residency = resident}));
+  const ResidentChoice residency = choose_residency(plan, split, devices, {.residency = resident});
+  text += explain_residency(residency);
+  const bool encoded = std::ranges::count(plan.source->info().fields, Encoding::kImage, &Field::encoding) > 0;
+  return encoded ? text + explain_decoding(choose_decoding(plan, split, residency, devices, decode), decode)
+                 : text;
 }
 
 bool Dataset::streamed() const { return source()->info().streamed; }

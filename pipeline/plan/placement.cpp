@@ -11,6 +11,7 @@
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/devices/base/sizes.h"
 #include "headrace/pipeline/operations/machinery/definition.h"
+#include "headrace/pipeline/plan/sample_program.h"
 
 namespace headrace {
 namespace {
@@ -129,6 +130,67 @@ std::string obstacle_to_residence(const StreamPlan& plan, const DeviceSplit& spl
 }
 
 }  // namespace
+
+namespace {
+
+// Returns whether the host's last step on the field decodes the image and resizes a part of it.
+bool ends_with_decoding(const StreamPlan& host, std::size_t index) {
+  if (host.cached_stages() > 0 || !host.parts.empty()) return false;
+  const std::string& name = host.fields[index].name;
+  const Fields& fields = host.source->info().fields;
+  const auto field = std::ranges::find(fields, name, &Field::name);
+  if (field == fields.end() || field->encoding != Encoding::kImage) return false;
+  for (const SampleStage& stage : host.sample_stages) {
+    const auto* planned = std::get_if<PlannedOperation>(&stage);
+    if (planned == nullptr) continue;
+    const OperationDefinition& operation = planned->operation.definition();
+    if (operation.spans_fields() && operation.touches(name)) return false;
+  }
+  Field encoded = *field;
+  const std::vector<NamedStep> steps = compile_steps(encoded, host.sample_stages, false);
+  return !steps.empty() && steps.back().step->encoded_images() != nullptr;
+}
+
+std::string obstacle_to_decoding(const DeviceSplit& split, const ResidentChoice& residency,
+                                 const DeviceGroup& devices) {
+  if (split.passes.empty()) return split.reason;
+  if (residency.resident) return "the samples are kept on the device";
+  for (int r = 0; r < devices.size(); ++r) {
+    const std::string& name = devices[r].info().name;
+    if (!devices[r].input_kernels()->decodes_jpegs()) return fmt::format("{} has no kernel for it", name);
+  }
+  if (devices.free_bytes_each() < 2 * kDecodingBytes) {
+    return fmt::format("a device has less than {} MB left", 2 * kDecodingBytes >> 20);
+  }
+  return {};
+}
+
+}  // namespace
+
+DecodeChoice choose_decoding(const StreamPlan& plan, const DeviceSplit& split, const ResidentChoice& residency,
+                             const DeviceGroup& devices, ConvertAt at) {
+  if (at == ConvertAt::kHost) return {.field = {}, .reason = "as the options say"};
+  DecodeChoice choice{.field = {}, .reason = obstacle_to_decoding(split, residency, devices)};
+  if (choice.reason.empty()) {
+    const StreamPlan host = host_part(plan, split.passes);
+    for (const DevicePass& pass : split.passes) {
+      if (!choice.field && ends_with_decoding(host, pass.field)) choice.field = pass.field;
+    }
+    choice.reason = choice.field
+                        ? fmt::format("JPEGs of '{}', as windows of their bits", plan.fields[*choice.field].name)
+                        : "no image is decoded and resized last on the host";
+  }
+  if (at == ConvertAt::kDevice && !choice.field) {
+    throw ConfigError("JPEGs cannot be decoded on the device: " + choice.reason,
+                      advice("leave it at {}", named("LoaderOptions::decode", "auto")));
+  }
+  return choice;
+}
+
+std::string explain_decoding(const DecodeChoice& choice, ConvertAt at) {
+  const char* const where = !choice.field ? "host" : at == ConvertAt::kDevice ? "device" : "host and device";
+  return fmt::format("decoding on the {}: {}\n", where, choice.reason);
+}
 
 DeviceSplit split_for_devices(const StreamPlan& plan, const DeviceGroup& devices, ConvertAt at) {
   DeviceSplit split;

@@ -1,7 +1,9 @@
 // The parts of a plan on the devices: its last operations and its samples.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,7 +50,22 @@ struct ResidentChoice {
 ResidentChoice choose_residency(const StreamPlan& plan, const DeviceSplit& split, const DeviceGroup& devices,
                                 const ResidentWish& wish);
 
-// Returns a line of explain().
+// Where the JPEGs of a field become the pixels that its device pass reads.
+struct DecodeChoice {
+  std::optional<std::size_t> field;  // std::nullopt: all are decoded on the host
+  std::string reason;                // why it is so
+};
+
+// The bytes of each device's memory in which it decodes.
+inline constexpr std::uint64_t kDecodingBytes = std::uint64_t{64} << 20;
+
+// Devices decode if the host's last step on the field decodes and resizes by itself, and the samples are not kept.
+// Throws ConfigError if they have to and cannot.
+DecodeChoice choose_decoding(const StreamPlan& plan, const DeviceSplit& split, const ResidentChoice& residency,
+                             const DeviceGroup& devices, ConvertAt at);
+
+// Return a line of explain().
+std::string explain_decoding(const DecodeChoice& choice, ConvertAt at);
 std::string explain_residency(const ResidentChoice& choice);
 
 }  // namespace headrace

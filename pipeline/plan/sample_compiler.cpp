@@ -26,29 +26,6 @@ bool spans_fields(const SampleStage& stage) {
   return planned != nullptr && planned->operation.definition().spans_fields();
 }
 
-// Returns the steps of those of `stages` that concern the field, which becomes the field after them.
-std::vector<NamedStep> steps_of(Field& field, std::span<const SampleStage> stages, bool cached) {
-  StepList steps;
-  for (const SampleStage& stage : stages) {
-    if (const auto* planned = std::get_if<PlannedOperation>(&stage)) {
-      const OperationDefinition& operation = planned->operation.definition();
-      if (field.name != operation.field()) continue;
-      const OperationPlace place{.number = planned->number, .before = field, .cached = cached};
-      field = operation.apply(field);
-      compile_step(steps, operation, place);
-    } else if (field.encoding == Encoding::kImage) {
-      const auto& decode = std::get<DecodeStage>(stage);
-      if (is_mask(field)) {
-        steps.add(std::make_unique<DecodeMaskStep>(decode), "decode masks");
-      } else {
-        steps.add(std::make_unique<DecodeStep>(decode), "decode");
-      }
-      field = decoded_field(field, decode);
-    }
-  }
-  return steps.take();
-}
-
 // Returns the bytes of the field's row, 0 if records have different numbers of them.
 std::size_t row_bytes_of(const Field& field) {
   if (field.shape.is_dynamic() || field.encoding != Encoding::kRaw) return 0;
@@ -158,7 +135,7 @@ class SectionCompiler {
       const auto next = std::ranges::find_if(stages, spans_fields);
       const auto before = stages.first(static_cast<std::size_t>(next - stages.begin()));
       for (std::size_t i = 0; i < fields_.size(); ++i) {
-        std::vector<NamedStep> steps = steps_of(fields_[i], before, cached);
+        std::vector<NamedStep> steps = compile_steps(fields_[i], before, cached);
         if (next == stages.end()) {
           finish(i, std::move(steps));
         } else if (!steps.empty()) {
@@ -246,6 +223,28 @@ class SectionCompiler {
 };
 
 }  // namespace
+
+std::vector<NamedStep> compile_steps(Field& field, std::span<const SampleStage> stages, bool cached) {
+  StepList steps;
+  for (const SampleStage& stage : stages) {
+    if (const auto* planned = std::get_if<PlannedOperation>(&stage)) {
+      const OperationDefinition& operation = planned->operation.definition();
+      if (field.name != operation.field()) continue;
+      const OperationPlace place{.number = planned->number, .before = field, .cached = cached};
+      field = operation.apply(field);
+      compile_step(steps, operation, place);
+    } else if (field.encoding == Encoding::kImage) {
+      const auto& decode = std::get<DecodeStage>(stage);
+      if (is_mask(field)) {
+        steps.add(std::make_unique<DecodeMaskStep>(decode), "decode masks");
+      } else {
+        steps.add(std::make_unique<DecodeStep>(decode), "decode");
+      }
+      field = decoded_field(field, decode);
+    }
+  }
+  return steps.take();
+}
 
 SampleCode compile_samples(const StreamPlan& plan, std::span<const SampleStage> stages, bool to_rows) {
   SampleCode code;

@@ -184,6 +184,9 @@ class SampleProgram {
   std::vector<FieldColumn> columns_;  // empty unless all rows are copied from them
 };
 
+// Returns the steps of those of `stages` that concern the field, which becomes the field after them.
+std::vector<NamedStep> compile_steps(Field& field, std::span<const SampleStage> stages, bool cached);
+
 // Compiles the stages on what the plan's source or parts give; with `to_rows` the plan's caches and checks, too,
 // and a batch's rows as the destination.
 SampleCode compile_samples(const StreamPlan& plan, std::span<const SampleStage> stages, bool to_rows);

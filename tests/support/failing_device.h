@@ -169,6 +169,11 @@ class LosingInputKernels final : public InputKernels {
     health_.spend(&Lives::conversions);
     inner_.convert_pixels(stream, conversion);
   }
+  bool decodes_jpegs() const noexcept override { return inner_.decodes_jpegs(); }
+  void decode_jpegs(Stream& stream, const JpegDecoding& decoding) override {
+    health_.spend(&Lives::conversions);
+    inner_.decode_jpegs(stream, decoding);
+  }
 
  private:
   Health& health_;

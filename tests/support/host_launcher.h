@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "headrace/devices/cuda/input_work.h"
+#include "headrace/devices/cuda/jpeg_window_work.h"
 #include "headrace/devices/cuda/math/column_grid.h"
 #include "headrace/devices/cuda/math/column_sums_work.h"
 #include "headrace/devices/cuda/math/loss_work.h"
@@ -186,6 +187,14 @@ void run_on_host(const cuda::WindowWork<Out>& work, ImageLayout layout) {
         });
       }
     }
+  }
+}
+
+// Every thread of a step of decoding, which has enough of them for a row's `items`.
+template <typename Step>
+void run_on_host(Step, const cuda::jpeg::Rows& rows, int count, int items) {
+  for (int n = rows.first; n < rows.first + count; ++n) {
+    for (int thread = 0; thread < items; ++thread) cuda::jpeg::run_row<Step>(rows, n, thread, items);
   }
 }
 

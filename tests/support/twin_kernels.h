@@ -70,6 +70,13 @@ class TwinInputKernels final : public InputKernels {
       stream.call([work, layout = conversion.layout] { run_on_host(work, layout); });
     });
   }
+  bool decodes_jpegs() const noexcept override { return true; }
+  void decode_jpegs(Stream& stream, const JpegDecoding& decoding) override {
+    cuda::jpeg::for_each_launch(decoding,
+                                [&]<typename Step>(Step step, const cuda::jpeg::Rows& rows, int count, int items) {
+                                  stream.call([=] { run_on_host(step, rows, count, items); });
+                                });
+  }
 };
 
 // A CPU replica that computes and converts as a GPU would.

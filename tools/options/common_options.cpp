@@ -159,6 +159,7 @@ void CommonOptions::add_to(CLI::App& command) {
       ->capture_default_str();
   command.add_flag("--apply-orientation", apply_orientation, help_of<DecodeOptions>("apply_orientation"));
   add_field(command, input, {.field = "resident"});
+  add_field(command, input, {.field = "decode"});
   add_json_option(command, json);
 }
 

@@ -47,6 +47,7 @@ nlohmann::ordered_json InputStatistics::to_json() const {
           {"memory_bytes", stats.memory_bytes},
           {"pinned_bytes", stats.pinned_bytes},
           {"kept_records", stats.kept_records},
+          {"device_decoded", stats.device_decoded},
           {"cache_hits", stats.cache.hits},
           {"cache_misses", stats.cache.misses},
           {"cache_bytes", stats.cache.bytes},

@@ -48,6 +48,7 @@ Json counts_of(const LoaderStats& stats) {
           {"memory_bytes", stats.memory_bytes},
           {"pinned_bytes", stats.pinned_bytes},
           {"kept_records", stats.kept_records},
+          {"device_decoded", stats.device_decoded},
           {"kept_bytes", stats.kept_bytes},
           {"cache_hits", stats.cache.hits},
           {"cache_misses", stats.cache.misses},

@@ -7,6 +7,7 @@
 
 #include "headrace/pipeline/decoders/jpeg_scan/ac_tables.h"
 #include "headrace/pipeline/decoders/jpeg_scan/huffman_code.h"
+#include "headrace/pipeline/decoders/jpeg_scan/jpeg_frame.h"
 
 namespace headrace {
 
@@ -127,27 +128,6 @@ class EntropyBitReader {
     std::memcpy(&word, from, sizeof word);
     return __builtin_bswap64(word);
   }
-
-  // The row-major place of each coefficient in the order of the file (figure A.6). Steps that lead beyond a block
-  // are only found out after they have written: they write its last place.
-  static constexpr std::array<std::uint8_t, 64 + 2 * 16> kRowMajor = [] {
-    std::array<std::uint8_t, 64 + 2 * 16> order{};
-    order.fill(63);
-    int row = 0, column = 0;
-    for (std::size_t i = 0; i < 64; ++i) {
-      order[i] = static_cast<std::uint8_t>(row * 8 + column);
-      const bool up = (row + column) % 2 == 0;
-      if (up ? column == 7 : row == 7) {
-        up ? ++row : ++column;
-      } else if (up ? row == 0 : column == 0) {
-        up ? ++column : ++row;
-      } else {
-        row += up ? -1 : 1;
-        column += up ? 1 : -1;
-      }
-    }
-    return order;
-  }();
 
   const std::uint8_t* bytes_ = nullptr;
   const std::uint8_t* next_ = nullptr;

@@ -1,6 +1,8 @@
 #include "headrace/pipeline/decoders/jpeg_scan/jpeg_frame.h"
 
 #include <algorithm>
+#include <cstring>
+#include <string_view>
 
 namespace headrace {
 namespace {
@@ -13,6 +15,7 @@ enum Marker : unsigned {
   kQuantization = 0xDB,
   kRestartInterval = 0xDD,
   kApp0 = 0xE0,
+  kAdobe = 0xEE,
   kApp15 = 0xEF,
   kComment = 0xFE,
 };
@@ -48,6 +51,10 @@ class FrameReader {
   unsigned byte(std::size_t at) const { return std::to_integer<unsigned>(encoded_[at]); }
   std::size_t word(std::size_t at) const { return std::size_t{byte(at)} << 8 | byte(at + 1); }
 
+  bool begins_with(std::size_t at, std::string_view name) const {
+    return std::memcmp(encoded_.data() + at, name.data(), name.size()) == 0;
+  }
+
   // Takes the bytes [at, end) of a segment.
   bool take(unsigned marker, std::size_t at, std::size_t end) {
     const std::size_t bytes = end - at;
@@ -61,6 +68,10 @@ class FrameReader {
         frame_.restart_interval = static_cast<std::int64_t>(word(at));
         return true;
       case kQuantization: return take_quantization(at, end);
+      case kApp0: has_jfif_ = has_jfif_ || (bytes >= 14 && begins_with(at, {"JFIF", 5})); break;
+      case kAdobe:
+        if (bytes >= 12 && begins_with(at, "Adobe")) adobe_transform_ = static_cast<int>(byte(at + 11));
+        break;
       default: break;
     }
     return (marker >= kApp0 && marker <= kApp15) || marker == kComment;  // ignored
@@ -92,6 +103,10 @@ class FrameReader {
       const unsigned target = byte(at) & 15, wide = byte(at) >> 4;
       const std::size_t bytes = 1 + (wide != 0 ? 128 : 64);
       if (target > 3 || wide > 1 || end - at < bytes) return false;
+      for (std::size_t i = 0; i < 64; ++i) {
+        quantizers_[target][kRowMajor[i]] =
+            static_cast<std::uint16_t>(wide != 0 ? word(at + 1 + 2 * i) : byte(at + 1 + i));
+      }
       quantization_[target] = true;
       at += bytes;
     }
@@ -127,6 +142,7 @@ class FrameReader {
     const std::size_t rest = at + 1 + 2 * static_cast<std::size_t>(components_);
     if (byte(rest) != 0 || byte(rest + 1) != 63 || byte(rest + 2) != 0) return false;
     std::array<Component, kMaxJpegComponents> order;
+    const std::array<Component, kMaxJpegComponents> in_frame = component_;
     for (std::size_t i = 0; i < static_cast<std::size_t>(components_); ++i) {
       const unsigned tables = byte(at + 2 + 2 * i);
       if (!find(byte(at + 1 + 2 * i), order[i]) || tables >> 4 > 3 || (tables & 15) > 3) return false;
@@ -135,7 +151,19 @@ class FrameReader {
       frame_.ac_of[i] = static_cast<std::uint8_t>(tables & 15);
       if (frame_.dc[frame_.dc_of[i]].empty() || frame_.ac[frame_.ac_of[i]].empty()) return false;
     }
+    frame_.is_ycc = is_ycc(in_frame, order);
     return lay_out(std::span(order).first(static_cast<std::size_t>(components_)));
+  }
+
+  // By libjpeg's rule; files for which it looks at more, or warns, are not certain.
+  bool is_ycc(const std::array<Component, kMaxJpegComponents>& in_frame,
+              const std::array<Component, kMaxJpegComponents>& order) const {
+    bool numbered = components_ == 3;
+    for (std::size_t i = 0; i < 3; ++i) {
+      if (components_ != 3 || in_frame[i].id != order[i].id) return false;
+      numbered = numbered && order[i].id == i + 1;
+    }
+    return has_jfif_ || adobe_transform_ == 1 || (adobe_transform_ < 0 && numbered);
   }
 
   // Finds the component with this id; each is found once.
@@ -161,6 +189,9 @@ class FrameReader {
       const int blocks = order[i].horizontal * order[i].vertical;
       if (frame_.blocks + blocks > JpegFrame::kMaxBlocks) return false;
       std::fill_n(frame_.component_of.begin() + frame_.blocks, blocks, static_cast<std::uint8_t>(i));
+      frame_.across[i] = static_cast<std::uint8_t>(order[i].horizontal);
+      frame_.down[i] = static_cast<std::uint8_t>(order[i].vertical);
+      frame_.quantizers[i] = quantizers_[order[i].quantization];
       frame_.blocks += blocks;
     }
     frame_.mcu_height = 8 * high;
@@ -174,6 +205,9 @@ class FrameReader {
   JpegFrame& frame_;
   std::array<Component, kMaxJpegComponents> component_;
   std::array<bool, 4> quantization_{};  // defined
+  std::array<std::array<std::uint16_t, 64>, 4> quantizers_{};
+  bool has_jfif_ = false;
+  int adobe_transform_ = -1;  // of Adobe's segment; negative: there is none
   int components_ = 0;
 };
 

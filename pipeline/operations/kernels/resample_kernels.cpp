@@ -9,13 +9,11 @@
 namespace headrace {
 namespace {
 
-constexpr std::int32_t kLargest = 32767;  // sums saturate here, as in the vector variants
-
 FixedLevel blend_column(const std::uint8_t* from, std::int64_t stride, const FixedWeight* weights,
                         std::int64_t taps) {
   std::int32_t sum = 0;
   for (std::int64_t k = 0; k < taps; ++k) sum += fixed_product(from[k * stride] << kLevelBits, weights[k]);
-  return static_cast<FixedLevel>(std::min(sum, kLargest));
+  return to_fixed_level(sum);
 }
 
 // For pixels 2 p and 2 p + 1 and each tap k, the 8 weights w, w, w, w, v, v, v, v are at 8 (p * taps + k): one
@@ -41,7 +39,7 @@ void blend_pixel(const FixedLevel* row, const PixelPlan& plan, std::uint8_t* to,
   for (std::int64_t k = 0; k < plan.taps; ++k) {
     for (int c = 0; c < 3; ++c) sums[c] += fixed_product(from[3 * k + c], weights[8 * k]);
   }
-  for (int c = 0; c < 3; ++c) to[3 * x + c] = to_level(std::min(sums[c], kLargest));
+  for (int c = 0; c < 3; ++c) to[3 * x + c] = to_level(sums[c]);
 }
 
 void blend_rows_portable(const std::uint8_t* from, std::int64_t stride, const FixedWeight* weights,

@@ -1,17 +1,15 @@
-// The two passes of a resize in 16-bit fixed point. Every variant gives the same bits: a product is rounded once,
-// (a * b + 2^14) >> 15, and sums of non-negative terms do not depend on their order.
+// The two passes of a resize in 16-bit fixed point (devices/input_kernels.h). Every variant gives the same bits: a
+// product is rounded once, and sums of non-negative terms do not depend on their order.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "headrace/devices/input_kernels.h"
+
 namespace headrace {
 
-// Pixels between the passes: levels times 2^7. Weights: shares times 2^15, at most 2^15 - 1.
-using FixedLevel = std::int16_t;
-using FixedWeight = std::int16_t;
-constexpr int kLevelBits = 7;
 constexpr std::int32_t kWholeWeight = 32767;
 
 // Elements that the kernels may read past the end of a FixedLevel row, and bytes they may write past a u8 row.
@@ -40,15 +38,5 @@ struct ResampleKernels {
 const ResampleKernels& resample_kernels() noexcept;
 // Returns the portable kernels: the oracle of the others.
 const ResampleKernels& portable_resample_kernels() noexcept;
-
-// Returns one product, computed as in all variants.
-constexpr std::int32_t fixed_product(std::int32_t level, std::int32_t weight) noexcept {
-  return (level * weight + (1 << 14)) >> 15;
-}
-// Returns a sum of products as a level of 0 to 255.
-constexpr std::uint8_t to_level(std::int32_t sum) noexcept {
-  const std::int32_t level = (sum + (1 << (kLevelBits - 1))) >> kLevelBits;
-  return static_cast<std::uint8_t>(level > 255 ? 255 : level);
-}
 
 }  // namespace headrace

@@ -39,6 +39,28 @@ const JpegIndex* stored_index(std::span<const std::byte> encoded, std::uint64_t 
   return scratch.jpeg_index.content() == JpegIndex::content_of(encoded) ? &scratch.jpeg_index : nullptr;
 }
 
+// Returns a window of an image u8 (H, W, C).
+Pixels part_of(const FieldView& image, const ImageWindow& window) {
+  const std::int64_t channels = image.shape[2], stride = image.shape[1] * channels;
+  return {.first = as_u8(image.bytes.data()) + window.top * stride + window.left * channels,
+          .stride = stride,
+          .channels = channels};
+}
+
+// Returns a window within another as one of the image.
+ImageWindow shifted(ImageWindow window, const ImageWindow& within) {
+  window.top += within.top;
+  window.left += within.left;
+  return window;
+}
+
+// Returns what the resampler planned, computed from the pixels it requested.
+FieldView resampled(const Pixels& from, const ImageWindow& part, Resampler& resampler, StepOutput& output) {
+  const std::span<std::byte> out = output.take(static_cast<std::size_t>(part.height * part.width * from.channels));
+  resampler.run(from.first, from.stride, as_u8(out).data(), from.channels);
+  return {.bytes = out, .shape = {part.height, part.width, from.channels}};
+}
+
 void note_warning(Scratch& scratch) {
   if (scratch.notes.warning.empty()) scratch.notes.warning = scratch.decoder.warning();
 }
@@ -92,34 +114,63 @@ FieldView decode_mask(std::span<const std::byte> encoded, const DecodeStage& sta
   return {.bytes = out, .shape = {size.height, size.width, 1}};
 }
 
-Pixels part_of(const FieldView& image, const ImageWindow& window) {
-  const std::int64_t channels = image.shape[2], stride = image.shape[1] * channels;
-  return {.first = as_u8(image.bytes.data()) + window.top * stride + window.left * channels,
-          .stride = stride,
-          .channels = channels};
-}
-
-FieldView resampled(const Pixels& from, std::int64_t size, Resampler& resampler, StepOutput& output) {
-  const std::span<std::byte> out = output.take(static_cast<std::size_t>(size * size * from.channels));
-  resampler.run(from.first, from.stride, as_u8(out).data(), from.channels);
-  return {.bytes = out, .shape = {size, size, from.channels}};
+FieldView resize_part(const FieldView& image, const Resizing& of, Resampler& resampler, StepOutput& output) {
+  const ImageWindow used =
+      resampler.plan({.height = of.window.height, .width = of.window.width}, of.result, of.part);
+  return resampled(part_of(image, shifted(used, of.window)), of.part, resampler, output);
 }
 
 EncodedImage::EncodedImage(std::span<const std::byte> encoded, std::uint64_t record, const EncodedImages& images,
-                           Scratch& scratch)
+                           bool for_device, Scratch& scratch)
     : encoded_(encoded), record_(record), jpegs_(images.jpegs.get()), checked_(images.checked), scratch_(scratch) {
   const Stopwatch watch;
-  if (images.source != nullptr) {
+  if (for_device && jpegs_ != nullptr) {
+    known_ = jpegs_->find(record, encoded);
+    indexed_here_ = known_.index != nullptr;
+  }
+  if (images.source != nullptr && known_.index == nullptr) {
     if (const JpegIndex* const stored = stored_index(encoded, record, *images.source, scratch); stored != nullptr)
       known_ = {.index = stored, .good = true};
   }
-  if (jpegs_ != nullptr && known_.index == nullptr) known_ = jpegs_->find(record, encoded);
+  if (jpegs_ != nullptr && known_.index == nullptr) {
+    known_ = jpegs_->find(record, encoded);
+    indexed_here_ = known_.index != nullptr;
+  }
   stored_ = known_.index != nullptr ? known_.index->size() : scratch.decoder.read_size(encoded);
   orientation_ = orientation_of(encoded, images.options, scratch);
   size_ = shown_size(stored_, orientation_);
   scratch.decoded_bytes += rgb_bytes(size_);
   scratch.decode_ns += watch.nanoseconds();
   require_size(size_, images.options);
+}
+
+FieldView EncodedImage::resize_part(const Resizing& of, StepOutput& output) {
+  const ImageSize from{.height = of.window.height, .width = of.window.width};
+  const ImageWindow used = shifted(scratch_.resampler.plan(from, of.result, of.part), of.window);
+  if (output.window() != nullptr) {
+    const std::span<std::byte> row = output.take(rgb_bytes({.height = of.part.height, .width = of.part.width}));
+    const bool sent = send(used, row, *output.window());
+    if (!sent) resampled(decode(used), of.part, scratch_.resampler, output);
+    if (made_ != nullptr && jpegs_ != nullptr) jpegs_->keep(record_, std::move(made_));
+    return {.bytes = row, .shape = {of.part.height, of.part.width, 3}};
+  }
+  return resampled(decode(used), of.part, scratch_.resampler, output);
+}
+
+bool EncodedImage::send(const ImageWindow& window, std::span<std::byte> row, JpegWindow& to) {
+  if (orientation_ != Orientation::kTopLeft) return false;
+  const Stopwatch watch;
+  if (!indexed_here_) {
+    made_ = scratch_.decoder.make_index(encoded_);
+    if (made_ != nullptr) known_ = {.index = made_.get(), .good = true};
+    indexed_here_ = made_ != nullptr;
+  }
+  const Resampler& resampler = scratch_.resampler;
+  const bool sent =
+      indexed_here_ && scratch_.window_writer.write(encoded_, *known_.index, resampler.vertical(window.top),
+                                                    resampler.horizontal(window.left), row, to);
+  scratch_.decode_ns += watch.nanoseconds();
+  return sent;
 }
 
 Pixels EncodedImage::decode(const ImageWindow& window) {

@@ -44,27 +44,37 @@ FieldView decode_mask(std::span<const std::byte> encoded, const DecodeStage& sta
 // Returns the size of an image as shown, from its header alone. Throws Error(kDataCorrupt).
 ImageSize read_shown_size(std::span<const std::byte> encoded, const DecodeOptions& options, ImageDecoder& decoder);
 
-// Returns a window of an image u8 (H, W, C).
-Pixels part_of(const FieldView& image, const ImageWindow& window);
+// The part `part` of a window of an image resized to `result`.
+struct Resizing {
+  ImageWindow window;  // of the image
+  ImageSize result;    // of the window, resized
+  ImageWindow part;    // of that
+};
 
-// Returns a square as planned by the resampler, computed from the pixels it requested.
-FieldView resampled(const Pixels& from, std::int64_t size, Resampler& resampler, StepOutput& output);
+// Returns it, computed from the pixels it needs of an image u8 (H, W, C).
+FieldView resize_part(const FieldView& image, const Resizing& of, Resampler& resampler, StepOutput& output);
 
-// Decodes a window of an image. The first time, it also checks the bits outside of the window, unless that was
-// done when the source was written: a bad image is bad for every window. Leaves warnings and the orientation in
-// the scratch's notes.
+// Decodes and resizes windows of an image. The first time, it also checks the bits outside of the window, unless
+// that was done when the source was written: a bad image is bad for every window. Leaves warnings and the
+// orientation in the scratch's notes.
 class EncodedImage {
  public:
-  // REQUIRES: `encoded`, `images` and `scratch` outlive it.
+  // `for_device`: resize_part() may leave the image to the device. REQUIRES: `encoded`, `images` and `scratch`
+  // outlive it.
   EncodedImage(std::span<const std::byte> encoded, std::uint64_t record, const EncodedImages& images,
-               Scratch& scratch);
+               bool for_device, Scratch& scratch);
 
   // Returns the size as shown.
   const ImageSize& size() const noexcept { return size_; }
-  // Decodes a window of the image as shown; valid until the scratch memory is used again.
-  Pixels decode(const ImageWindow& window);
+  // Returns a resized part of the image as shown. Leaves the decoding to the device if `output` allows it, and the
+  // device can: then only the shape of the result means anything.
+  FieldView resize_part(const Resizing& of, StepOutput& output);
 
  private:
+  // Decodes a window of the image as shown; valid until the scratch memory is used again.
+  Pixels decode(const ImageWindow& window);
+  // Writes the window that the resampler requested for the device. Returns false if the host has to decode it.
+  bool send(const ImageWindow& window, std::span<std::byte> row, JpegWindow& to);
   void decode_stored(const ImageWindow& window, std::span<std::uint8_t> rgb);
 
   std::span<const std::byte> encoded_;
@@ -73,6 +83,8 @@ class EncodedImage {
   bool checked_;
   Scratch& scratch_;
   KnownJpeg known_;
+  bool indexed_here_ = false;                        // known_.index was made by this process
+  std::unique_ptr<const JpegIndex> made_;            // not kept yet
   Orientation orientation_ = Orientation::kTopLeft;  // applied to the pixels
   ImageSize stored_;
   ImageSize size_;

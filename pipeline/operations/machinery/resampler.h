@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "headrace/pipeline/decoders/image_size.h"
+#include "headrace/pipeline/decoders/jpeg_scan/jpeg_window_writer.h"
 #include "headrace/pipeline/operations/kernels/resample_kernels.h"
 
 namespace headrace {
@@ -19,6 +20,15 @@ struct ResampleAxis {
 
   // Plans the output pixels [from, to) of `output`.
   void plan(std::int64_t input, std::int64_t output, std::int64_t from, std::int64_t to);
+
+  // Returns it for a device, `begin` being pixel `at` of the whole image.
+  JpegResize placed(std::int64_t at) const noexcept {
+    return {.axis = {.first = static_cast<std::int32_t>(at),
+                     .used = static_cast<std::int32_t>(end - begin),
+                     .taps = static_cast<std::int32_t>(taps)},
+            .first = first,
+            .weights = weights};
+  }
 
  private:
   void weigh(double start, double support, FixedWeight* out);
@@ -34,6 +44,9 @@ class Resampler {
 
   // Resizes a part of the output in two steps. First: returns the part of the input that it needs.
   ImageWindow plan(const ImageSize& input, const ImageSize& output, const ImageWindow& part);
+  // Return the axes as planned, for a device; the part of the input begins at these pixels of the whole image.
+  JpegResize vertical(std::int64_t top) const noexcept { return rows_.placed(top); }
+  JpegResize horizontal(std::int64_t left) const noexcept { return columns_.placed(left); }
   // Second: computes it; `from` is the input part's first pixel, rows `stride` bytes apart; `to` has no gaps.
   void run(const std::uint8_t* from, std::int64_t stride, std::uint8_t* to, std::int64_t channels);
 

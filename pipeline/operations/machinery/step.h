@@ -16,6 +16,7 @@
 #include "headrace/devices/base/shape.h"
 #include "headrace/devices/base/trace.h"
 #include "headrace/pipeline/decoders/image_decoder.h"
+#include "headrace/pipeline/decoders/jpeg_scan/jpeg_window_writer.h"
 #include "headrace/pipeline/operations/kernels/stores.h"
 #include "headrace/pipeline/operations/machinery/drawn_ahead.h"
 #include "headrace/pipeline/operations/machinery/memory_budget.h"
@@ -74,11 +75,12 @@ struct Scratch {
   std::vector<std::byte> read;                            // for Source::read()
   std::vector<std::byte> stored_index;                    // for Source::jpeg_index()
   JpegIndex jpeg_index;                                   // read from it
-  DrawnAhead drawn;                                       // for the rows of a block
-  ImageNotes notes;                                       // since they were last taken
-  std::uint64_t decode_ns = 0;                            // spent in `decoder`
-  std::uint64_t decoded_bytes = 0;                        // of the whole images that it was given
-  std::uint64_t stamp_ns = 0;                             // last time stamp of the timed row: when a step began
+  JpegWindowWriter window_writer;
+  DrawnAhead drawn;                  // for the rows of a block
+  ImageNotes notes;                  // since they were last taken
+  std::uint64_t decode_ns = 0;       // spent in `decoder`
+  std::uint64_t decoded_bytes = 0;   // of the whole images that it was given
+  std::uint64_t stamp_ns = 0;        // last time stamp of the timed row: when a step began
   std::vector<StageSample> samples;  // of the timed row of a block; one per stage of the program
   ChargedBytes charged;              // for the buffers
 
@@ -141,6 +143,9 @@ struct StepContext {
   const std::uint64_t* numbers = nullptr;  // of enumerate() stages, one each; null: there are none
   // The next record's bytes, to be prefetched during the work on this one.
   std::span<const std::byte> ahead = {};
+  // Where to describe a row that the device decodes, and the field whose rows it may; null: the host decodes.
+  JpegWindow* jpeg_window = nullptr;
+  std::size_t jpeg_field = 0;
   const DrawnAhead* drawn = nullptr;  // random numbers of this record and those around it; null: none
   std::size_t drawn_row = 0;          // of this record
 
@@ -156,16 +161,19 @@ struct StepContext {
 // The destination of a step's result: a row of the batch, of fixed size, or a buffer that grows.
 class StepOutput {
  public:
-  explicit StepOutput(std::span<std::byte> row) : row_(row) {}
+  // `window`: as StepContext::jpeg_window, of this row; null: it must hold the result itself.
+  explicit StepOutput(std::span<std::byte> row, JpegWindow* window = nullptr) : row_(row), window_(window) {}
   // REQUIRES: `buffer` is one of the scratch's.
   StepOutput(Scratch& scratch, std::vector<std::byte>& buffer) : scratch_(&scratch), buffer_(&buffer) {}
 
   // Returns room for a result of exactly this size. Throws Error(kInternal) if the row's size differs.
   std::span<std::byte> take(std::size_t bytes);
   bool is_row() const noexcept { return buffer_ == nullptr; }
+  JpegWindow* window() const noexcept { return window_; }
 
  private:
   std::span<std::byte> row_;
+  JpegWindow* window_ = nullptr;
   Scratch* scratch_ = nullptr;
   std::vector<std::byte>* buffer_ = nullptr;
 };

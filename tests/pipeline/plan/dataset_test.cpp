@@ -333,10 +333,10 @@ TEST(ShuffleBlocks, ShufflesBlocksAndWithinGroups) {
 }
 
 TEST(ShuffleBlocks, MixesClassesThatLieTogether) {
-  constexpr std::uint64_t kRecords = 40'000, kOfClass = 400;
+  constexpr std::uint64_t kMany = 40'000, kOfClass = 400;
   const auto epoch =
       values_of(
-          Dataset::from(numbers(kRecords)).shuffle_blocks({.block = 16, .group = 64}).batch({.global_batch = 256}))
+          Dataset::from(numbers(kMany)).shuffle_blocks({.block = 16, .group = 64}).batch({.global_batch = 256}))
           .front();
   std::set<std::int64_t> classes;
   for (std::size_t i = 5'000; i < 5'256; ++i) classes.insert(epoch[i] / static_cast<std::int64_t>(kOfClass));

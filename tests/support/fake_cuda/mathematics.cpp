@@ -116,7 +116,7 @@ class FakeMath final : public CudaMath {
 };
 
 // Which kernels were loaded, by device.
-std::array<std::atomic<bool>, 8> images_loaded, windows_loaded;
+std::array<std::atomic<bool>, 8> images_loaded, windows_loaded, jpegs_loaded;
 
 std::size_t current_device() { return static_cast<std::size_t>(test::fake_cuda::current_device()); }
 
@@ -153,6 +153,22 @@ cudaError_t launch_input_kernel(const cuda::WindowWork<Out>& work, ImageLayout l
 }
 template cudaError_t launch_input_kernel(const cuda::WindowWork<float>&, ImageLayout, cudaStream_t);
 template cudaError_t launch_input_kernel(const cuda::WindowWork<BFloat16>&, ImageLayout, cudaStream_t);
+
+cudaError_t load_jpeg_kernels() {
+  test::fake_cuda::note("load jpeg kernels");
+  jpegs_loaded[current_device()] = true;
+  return cudaSuccess;
+}
+cudaError_t launch_jpeg_kernels(const JpegDecoding& decoding, cudaStream_t stream) {
+  if (!jpegs_loaded[current_device()]) return cudaErrorLaunchTimeout;
+  cudaError_t status = cudaSuccess;
+  cuda::jpeg::for_each_launch(decoding,
+                              [&]<typename Step>(Step step, const cuda::jpeg::Rows& rows, int count, int items) {
+                                if (status == cudaSuccess)
+                                  status = launch(stream, [=] { test::run_on_host(step, rows, count, items); });
+                              });
+  return status;
+}
 
 // Replicas of one host thread cannot wait for one another where streams run at once: here they only launch.
 namespace cuda {
