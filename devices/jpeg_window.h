@@ -13,13 +13,12 @@ struct JpegAxis {
   std::int32_t taps = 0;
 };
 
-// Describes a row; lies beside it. All places are in bytes, those of the row from its beginning and at addresses
-// that are multiples of 4. The row holds, where it says:
+// Describes a row; lies beside it. All places are in bytes, those of what was sent from the row's beginning, also
+// where it lies after all rows, and at addresses that are multiples of 4. Sent were, where it says:
 //   tables   JpegTables
 //   starts   JpegInterval of each interval that is read: row of MCUs after row of MCUs
-//   axes     of the vertical, then of the horizontal axis: for each pixel of the result the i32 number of its
-//   first
-//            tap, counted from JpegAxis::first, then the i16 weights of each pixel's taps, and padding to 4 bytes
+//   axes     of the vertical, then of the horizontal axis: the i32 number of the first tap of each pixel of the
+//            result, counted from JpegAxis::first; the i16 weights of each pixel's taps; padding to 4 bytes
 //   bits     the entropy-coded bits without stuffed zeros, up to `end`
 // A device needs `scratch_bytes` of memory for it, from `scratch` on, and divides them as the last places say.
 struct JpegWindow {

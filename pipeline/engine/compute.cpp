@@ -273,14 +273,14 @@ void Compute::run_row(Slot& slot, std::int64_t example, const SampleProgram::Row
 
 // Spreads the rows that devices decode evenly over a batch.
 void Compute::choose_decoder(const Slot& slot, std::int64_t example, StepContext& context) const noexcept {
-  context.jpeg_window = nullptr;
+  context.jpeg.window = nullptr;
   if (!run_.decoding.field) return;
-  JpegWindow* const window = slot.jpeg_window(example);
-  if (window == nullptr) return;
-  window->coded = 0;
+  const JpegDestination to = slot.jpeg_of(example);
+  if (to.window == nullptr) return;
+  to.window->coded = 0;
   const std::int64_t share = decoded_on_device_.load(std::memory_order_relaxed);
   if (example * share / 256 == (example + 1) * share / 256) return;
-  context.jpeg_window = window;
+  context.jpeg = to;
   context.jpeg_field = *run_.decoding.field;
 }
 

@@ -9,6 +9,7 @@ namespace headrace {
 namespace {
 
 constexpr std::size_t kConvertedAlignment = 64;
+constexpr std::size_t kMinOverflow = std::size_t{512} << 10;  // three large windows
 
 constexpr std::size_t aligned(std::size_t bytes) {
   return (bytes + kConvertedAlignment - 1) / kConvertedAlignment * kConvertedAlignment;
@@ -27,6 +28,10 @@ DeviceConversion::DeviceConversion(DeviceGroup& devices, const Fields& fields, s
   if (decoded) {
     decoded_ = &*std::ranges::find(passes_, *decoded, &DevicePass::field);
     jpegs_ = add_drawn(sizeof(JpegWindow));
+    overflow_bytes_ =
+        aligned(std::max(bus.row_bytes[*decoded] * static_cast<std::size_t>(bus.local_rows) / 8, kMinOverflow));
+    overflow_ = bus_.buffer_bytes + drawn_bytes_;
+    drawn_bytes_ += kConvertedAlignment + overflow_bytes_;  // the first of them count what is used
   }
   for (int r = 0; r < devices.size(); ++r) {
     kernels_.push_back(devices[r].input_kernels());
@@ -96,6 +101,30 @@ void DeviceConversion::draw(const Rows& rows, std::byte* slot) const {
 std::span<JpegWindow> DeviceConversion::jpeg_windows(std::byte* slot) const noexcept {
   if (decoded_ == nullptr) return {};
   return {reinterpret_cast<JpegWindow*>(slot + jpegs_), static_cast<std::size_t>(bus_.local_rows)};
+}
+
+JpegDestination DeviceConversion::jpeg_of(std::byte* slot, std::int64_t row) const noexcept {
+  if (decoded_ == nullptr) return {};
+  return {.row = {},
+          .overflow = {{slot + overflow_ + kConvertedAlignment, overflow_bytes_},
+                       *reinterpret_cast<std::uint32_t*>(slot + overflow_)},
+          .window = &jpeg_windows(slot)[static_cast<std::size_t>(row)]};
+}
+
+void DeviceConversion::move_jpeg(std::byte* slot, std::int64_t from, std::int64_t to) const noexcept {
+  if (decoded_ == nullptr) return;
+  const std::span<JpegWindow> windows = jpeg_windows(slot);
+  JpegWindow& window = windows[static_cast<std::size_t>(to)];
+  window = windows[static_cast<std::size_t>(from)];
+  if (window.coded == 0) return;
+  const std::size_t bytes = bus_.row_bytes[decoded_->field];
+  std::byte* const rows = slot + bus_.offset[decoded_->field];
+  JpegWindowWriter::move(rows + static_cast<std::size_t>(from) * bytes,
+                         rows + static_cast<std::size_t>(to) * bytes, bytes, window);
+}
+
+void DeviceConversion::empty_overflow(std::byte* slot) const noexcept {
+  if (decoded_ != nullptr) *reinterpret_cast<std::uint32_t*>(slot + overflow_) = 0;
 }
 
 // Side by side, as long as there is room.

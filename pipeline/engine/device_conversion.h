@@ -45,8 +45,11 @@ class DeviceConversion {
   // arbitrary ones. Gives the rows that the device decodes their scratch memory. Thread-safe.
   void draw(const Rows& rows, std::byte* slot) const;
 
-  // Returns the JpegWindow of each row in a replica's part of the slot; empty if devices decode none.
-  std::span<JpegWindow> jpeg_windows(std::byte* slot) const noexcept;
+  // Of a replica's part of the slot; nothing if devices decode none. Returns where a row's window goes, without
+  // the row; moves one to another row; makes all that rows share free for the next batch.
+  JpegDestination jpeg_of(std::byte* slot, std::int64_t row) const noexcept;
+  void move_jpeg(std::byte* slot, std::int64_t from, std::int64_t to) const noexcept;
+  void empty_overflow(std::byte* slot) const noexcept;
 
   // Writes the places of the rows' resident samples to a replica's part of the slot. `places`: by record.
   void pick(std::span<const std::int32_t> places, std::span<const std::uint64_t> records, std::byte* slot) const;
@@ -70,6 +73,7 @@ class DeviceConversion {
   static void draw_windows(const DevicePass& pass, const Rows& rows, std::span<PixelWindow> windows);
   static void draw_tones(const PlannedTone& tone, const Rows& rows, std::span<PixelTone> tones);
   void upload(Device& device);
+  std::span<JpegWindow> jpeg_windows(std::byte* slot) const noexcept;
   void place_scratch(std::size_t rows, std::byte* slot) const;
   std::uint64_t decode(std::size_t replica, Stream& stream, std::byte* slot, const Buffer& arrived) const;
   TensorView kernel_output(const DevicePass& pass, const Place& place, const Buffer& results) const;
@@ -80,9 +84,9 @@ class DeviceConversion {
   BatchLayout bus_;
   DType result_type_;
   std::size_t drawn_bytes_ = 0, result_bytes_ = 0;
-  std::size_t picks_ = 0;                // in a replica's part of a slot
-  const DevicePass* decoded_ = nullptr;  // the pass whose rows devices may decode
-  std::size_t jpegs_ = 0;                // in a replica's part of a slot
+  std::size_t picks_ = 0;                                      // in a replica's part of a slot
+  const DevicePass* decoded_ = nullptr;                        // the pass whose rows devices may decode
+  std::size_t jpegs_ = 0, overflow_ = 0, overflow_bytes_ = 0;  // in a replica's part of a slot
   std::map<const Device*, Buffer> scratch_;
   std::vector<InputKernels*> kernels_;  // one per replica
   std::vector<Buffer> constants_;       // one per replica

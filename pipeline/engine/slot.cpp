@@ -116,6 +116,7 @@ void Slot::take_in(const BatchPosition& at) {
     share.first = layout_->first_of(at.global_examples, r);
     share.rows = layout_->first_of(at.global_examples, r + 1) - share.first;
     share.released = false;
+    if (conversion_ != nullptr) conversion_->empty_overflow(share.host.data());
   }
 }
 
@@ -166,8 +167,7 @@ void Slot::close_gaps() {
       if (const std::int64_t old_row = example - first, row = kept - share.first; row != old_row) {
         const SampleProgram::Rows from = rows(r, old_row), to = rows(r, row);
         for (std::size_t i = 0; i < fields_; ++i) std::memcpy(to[i], from[i], layout_->row_bytes[i]);
-        const auto replica = static_cast<std::size_t>(r);
-        if (JpegWindow* const window = jpeg_window(replica, row)) *window = *jpeg_window(replica, old_row);
+        if (conversion_ != nullptr) conversion_->move_jpeg(share.host.data(), old_row, row);
       }
       records[static_cast<std::size_t>(kept)] = records[static_cast<std::size_t>(example)];
       passes[static_cast<std::size_t>(kept)] = passes[static_cast<std::size_t>(example)];
@@ -233,16 +233,10 @@ SampleProgram::Rows Slot::rows(int replica, std::int64_t local_row) const noexce
   return rows;
 }
 
-JpegWindow* Slot::jpeg_window(std::int64_t example) const noexcept {
-  if (conversion_ == nullptr || example >= examples()) return nullptr;
-  const std::size_t replica = replica_of(example);
-  return jpeg_window(replica, example - shares[replica].first);
-}
-
-JpegWindow* Slot::jpeg_window(std::size_t replica, std::int64_t local_row) const noexcept {
-  if (conversion_ == nullptr) return nullptr;
-  const std::span<JpegWindow> windows = conversion_->jpeg_windows(shares[replica].host.data());
-  return windows.empty() ? nullptr : &windows[static_cast<std::size_t>(local_row)];
+JpegDestination Slot::jpeg_of(std::int64_t example) const noexcept {
+  if (conversion_ == nullptr || example >= examples()) return {};
+  const SlotShare& share = shares[replica_of(example)];
+  return conversion_->jpeg_of(share.host.data(), example - share.first);
 }
 
 std::size_t Slot::replica_of(std::int64_t example) const noexcept {
@@ -273,7 +267,7 @@ void Slot::fail(Failure cause) {
 }
 
 void Slot::set_aside(BadRecord record) {
-  if (JpegWindow* const window = jpeg_window(record.row)) window->coded = 0;
+  if (JpegWindow* const window = jpeg_of(record.row).window) window->coded = 0;
   const std::lock_guard lock(failure_mutex_);
   bad.push_back(std::move(record));
 }

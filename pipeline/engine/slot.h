@@ -92,8 +92,9 @@ class Slot {
   // Hands out its contents again, as another batch.
   void replay(const BatchPosition& at);
   SampleProgram::Rows rows(int replica, std::int64_t local_row) const noexcept;
-  // Returns where to describe an example's row if the device decodes it; null if devices decode none, or not this.
-  JpegWindow* jpeg_window(std::int64_t example) const noexcept;
+  // Returns where an example's window goes if the device decodes it, without the row; nowhere if devices decode
+  // none, or not this one.
+  JpegDestination jpeg_of(std::int64_t example) const noexcept;
   // Returns the rows of an example, on whichever replica it is.
   SampleProgram::Rows rows_of(std::int64_t example) const noexcept;
   // Remembers the failure of the smallest row. Thread-safe.
@@ -157,7 +158,6 @@ class Slot {
   ChargedBytes pageable, pinned;  // charged for its memory
 
  private:
-  JpegWindow* jpeg_window(std::size_t replica, std::int64_t local_row) const noexcept;
   // Returns the replica of an example.
   std::size_t replica_of(std::int64_t example) const noexcept;
   SampleProgram::Rows guest_row(std::int64_t guest) const noexcept;

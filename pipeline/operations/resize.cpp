@@ -127,7 +127,7 @@ FieldView ResizeAndCropStep::run(const FieldView& in, const StepContext& context
                     .part = center_of(result, crop_)};
   };
   if (encoded_) {
-    EncodedImage image(in.bytes, context.record, *encoded_, output.window() != nullptr, scratch);
+    EncodedImage image(in.bytes, context.record, *encoded_, output.jpeg() != nullptr, scratch);
     return image.resize_part(center(image.size()), output);
   }
   return resize_part(in, center({.height = in.shape[0], .width = in.shape[1]}), scratch.resampler, output);

@@ -100,8 +100,8 @@ void write_row(const Instruction& at, const Fields& fields, const StepContext& c
   const std::span<std::byte> row(rows[at.field],
                                  context.row_bytes != nullptr ? context.row_bytes[at.field] : at.bytes);
   if (at.step != nullptr) {
-    JpegWindow* const window = at.field == context.jpeg_field ? context.jpeg_window : nullptr;
-    return run_step(at, context, StepOutput(row, window), views);
+    const bool for_device = at.field == context.jpeg_field && context.jpeg.window != nullptr;
+    return run_step(at, context, StepOutput(row, for_device ? &context.jpeg : nullptr), views);
   }
   const std::span<const std::byte> bytes = views[at.in].bytes;
   const std::string& name = fields[at.field].name;

@@ -1,18 +1,25 @@
 #include "headrace/pipeline/decoders/jpeg_scan/jpeg_window_writer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <utility>
 
 namespace headrace {
 namespace {
 
 // The scratch memory of the tables by which codes are looked up: 4 of 1,024 entries of 2 bytes.
 constexpr std::int64_t kLookupBytes = 4 * 1024 * 2;
+// Returns the bytes after `row` up to a multiple of 4.
+constexpr std::ptrdiff_t kMaxPadding = 3;
+std::ptrdiff_t padding_of(const std::byte* row) { return -reinterpret_cast<std::intptr_t>(row) & kMaxPadding; }
+// The furthest from its row that a window may begin.
+constexpr std::ptrdiff_t kMaxPlace = std::ptrdiff_t{1} << 30;
 // Bytes after the bits that a reader may look at.
 constexpr std::int64_t kBitSlack = 8;
 
-constexpr std::int64_t aligned(std::int64_t bytes, std::int64_t to) { return (bytes + to - 1) / to * to; }
-std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(value); }
+constexpr std::int64_t rounded_up(std::int64_t bytes, std::int64_t to) { return (bytes + to - 1) / to * to; }
+std::int32_t as_int(std::int64_t value) { return static_cast<std::int32_t>(value); }
 
 // The MCUs, `size` pixels each, of which pixels [begin, end) and `margin` of their neighbours lie in; `count` is
 // the number of all MCUs.
@@ -28,7 +35,24 @@ Mcus mcus_around(const JpegAxis& axis, std::int64_t margin, std::int64_t size, s
 void write_axis(const JpegResize& resize, std::byte*& to) {
   std::memcpy(to, resize.first.data(), resize.first.size_bytes());
   std::memcpy(to + resize.first.size_bytes(), resize.weights.data(), resize.weights.size_bytes());
-  to += JpegWindow::axis_bytes(resize.axis, narrow(static_cast<std::int64_t>(resize.first.size())));
+  to += JpegWindow::axis_bytes(resize.axis, as_int(static_cast<std::int64_t>(resize.first.size())));
+}
+
+// Returns the bytes of a row's bits, without stuffed zeros, that hold the window's intervals: [first, second).
+std::pair<std::int64_t, std::int64_t> bytes_of_row(const JpegIndex& index, const JpegWindow& window,
+                                                   std::int64_t row) {
+  const std::int64_t first = window.first_interval, after = first + window.intervals;
+  return {index.entry(row, first).bit / 8, (std::int64_t{index.entry(row, after).bit} + 7) / 8};
+}
+
+// Returns the bytes that a window's bits take.
+std::int64_t bits_of(const JpegIndex& index, const JpegWindow& window) {
+  std::int64_t bytes = kBitSlack;
+  for (std::int64_t row = window.first_row; row < window.first_row + window.rows; ++row) {
+    const auto [begin, end] = bytes_of_row(index, window, row);
+    bytes += std::max<std::int64_t>(0, end - begin);
+  }
+  return bytes;
 }
 
 void copy_code(const HuffmanCode& code, JpegTables::Code& to) {
@@ -38,31 +62,60 @@ void copy_code(const HuffmanCode& code, JpegTables::Code& to) {
 
 }  // namespace
 
+std::span<std::byte> JpegOverflow::take(std::size_t bytes) const noexcept {
+  constexpr std::size_t kAlignment = 64;
+  const std::size_t taken = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  if (taken > memory_.size()) return {};
+  const std::atomic_ref<std::uint32_t> used(*used_);
+  std::uint32_t at = used.load(std::memory_order_relaxed);
+  do {
+    if (at + taken > memory_.size()) return {};
+  } while (!used.compare_exchange_weak(at, static_cast<std::uint32_t>(at + taken), std::memory_order_relaxed));
+  return memory_.subspan(at, bytes);
+}
+
 bool JpegWindowWriter::write(std::span<const std::byte> encoded, const JpegIndex& index,
-                             const JpegResize& vertical, const JpegResize& horizontal, std::span<std::byte> row,
-                             JpegWindow& window) {
+                             const JpegResize& vertical, const JpegResize& horizontal, const JpegDestination& to) {
   if (!read_jpeg_frame(encoded, frame_) || !takes_frame() || !index.fits(frame_, encoded)) return false;
-  window = {.height = narrow(frame_.size.height),
-            .width = narrow(frame_.size.width),
+  JpegWindow& window = *to.window;
+  window = {.height = as_int(frame_.size.height),
+            .width = as_int(frame_.size.width),
             .components = frame_.components,
             .down = frame_.down[0],
             .across = frame_.across[0],
             .vertical = vertical.axis,
             .horizontal = horizontal.axis};
   choose_mcus(index, window);
-  window.tables = narrow(-static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(row.data())) & 3);
-  window.axes = window.tables + narrow(sizeof(JpegTables));
-  window.starts = window.axes + JpegWindow::axis_bytes(vertical.axis, narrow(std::ssize(vertical.first))) +
-                  JpegWindow::axis_bytes(horizontal.axis, narrow(std::ssize(horizontal.first)));
-  if (!place(row.size(), std::ssize(vertical.first), window)) return false;
+  place(padding_of(to.row.data()), vertical, horizontal, window);
+  if (!place_scratch(std::ssize(vertical.first), window)) return false;
+  const std::int64_t end = window.bits + bits_of(index, window);
+  if (end - window.tables + kMaxPadding > std::ssize(to.row)) {  // in any row to which it may be moved
+    const std::span<std::byte> beside = to.overflow.take(static_cast<std::size_t>(end - window.tables));
+    const std::ptrdiff_t at = beside.data() - to.row.data();
+    if (beside.empty() || at > kMaxPlace) return false;
+    place(at, vertical, horizontal, window);
+  }
+  std::byte* const row = to.row.data();
   const JpegTables tables = this->tables();
-  std::memcpy(row.data() + window.tables, &tables, sizeof tables);
-  std::byte* axes = row.data() + window.axes;
+  std::memcpy(row + window.tables, &tables, sizeof tables);
+  std::byte* axes = row + window.axes;
   write_axis(vertical, axes);
   write_axis(horizontal, axes);
   if (!write_bits(encoded, index, row, window)) return false;
   window.coded = 1;
   return true;
+}
+
+void JpegWindowWriter::move(const std::byte* from, std::byte* to, std::size_t bytes, JpegWindow& window) noexcept {
+  const bool in_row = static_cast<std::size_t>(window.end) <= bytes;
+  const std::ptrdiff_t further = in_row ? padding_of(to) - window.tables : from - to;
+  if (in_row) {
+    std::memmove(to + window.tables + further, from + window.tables,
+                 static_cast<std::size_t>(window.end - window.tables));
+  }
+  for (std::int32_t* const place : {&window.tables, &window.axes, &window.starts, &window.bits, &window.end}) {
+    *place += as_int(further);
+  }
 }
 
 // One component is never interleaved: then its factors do not matter.
@@ -81,33 +134,41 @@ void JpegWindowWriter::choose_mcus(const JpegIndex& index, JpegWindow& window) c
   const Mcus rows = mcus_around(window.vertical, frame_.down[0] > 1 ? 2 : 0, frame_.mcu_height, frame_.mcu_rows);
   const Mcus columns =
       mcus_around(window.horizontal, frame_.across[0] > 1 ? 2 : 0, frame_.mcu_width, frame_.mcu_columns);
-  window.first_row = narrow(rows.first);
-  window.rows = narrow(rows.count);
-  window.first_column = narrow(columns.first);
-  window.columns = narrow(columns.count);
-  window.interval = narrow(index.interval());
+  window.first_row = as_int(rows.first);
+  window.rows = as_int(rows.count);
+  window.first_column = as_int(columns.first);
+  window.columns = as_int(columns.count);
+  window.interval = as_int(index.interval());
   window.first_interval = window.first_column / window.interval;
   window.intervals = (window.first_column + window.columns - 1) / window.interval - window.first_interval + 1;
 }
 
-// Divides the row up to its bits, and the scratch memory. Returns false if either is too small.
-bool JpegWindowWriter::place(std::size_t row_bytes, std::int64_t height, JpegWindow& window) const noexcept {
-  const std::int64_t starts = std::int64_t{window.rows} * window.intervals;
-  const std::int64_t bits = window.starts + starts * static_cast<std::int64_t>(sizeof(JpegInterval));
-  if (bits + kBitSlack > static_cast<std::int64_t>(row_bytes)) return false;
-  window.bits = narrow(bits);
-  const std::int64_t mcus = std::int64_t{window.rows} * window.columns, blocks = mcus * frame_.blocks;
-  const std::int64_t coefficients = aligned(kLookupBytes + window.starts - window.axes, 16);
+// Places all up to the bits one after another, from `at` on.
+void JpegWindowWriter::place(std::ptrdiff_t at, const JpegResize& vertical, const JpegResize& horizontal,
+                             JpegWindow& window) const noexcept {
+  const auto bytes_of = [](const JpegResize& resize) {
+    return JpegWindow::axis_bytes(resize.axis, as_int(std::ssize(resize.first)));
+  };
+  window.tables = as_int(at);
+  window.axes = window.tables + as_int(sizeof(JpegTables));
+  window.starts = window.axes + bytes_of(vertical) + bytes_of(horizontal);
+  window.bits = window.starts + window.rows * window.intervals * as_int(sizeof(JpegInterval));
+}
+
+// Returns false if the device would need too much.
+bool JpegWindowWriter::place_scratch(std::int64_t height, JpegWindow& window) const noexcept {
+  const std::int64_t blocks = std::int64_t{window.rows} * window.columns * frame_.blocks;
+  const std::int64_t coefficients = rounded_up(kLookupBytes + window.starts - window.axes, 16);
   const std::int64_t samples = coefficients + blocks * 64 * static_cast<std::int64_t>(sizeof(std::int16_t));
   const std::int64_t levels = samples + blocks * 64;
   const std::int64_t end =
       levels + height * window.horizontal.used * 3 * static_cast<std::int64_t>(sizeof(FixedLevel));
   if (end > kMaxScratch) return false;
-  window.weights = narrow(kLookupBytes);
-  window.coefficients = narrow(coefficients);
-  window.samples = narrow(samples);
-  window.levels = narrow(levels);
-  window.scratch_bytes = narrow(aligned(end, 16));
+  window.weights = as_int(kLookupBytes);
+  window.coefficients = as_int(coefficients);
+  window.samples = as_int(samples);
+  window.levels = as_int(levels);
+  window.scratch_bytes = as_int(rounded_up(end, 16));
   return true;
 }
 
@@ -124,30 +185,27 @@ JpegTables JpegWindowWriter::tables() const noexcept {
 }
 
 // Copies the bits of each row's intervals, and notes where these begin.
-bool JpegWindowWriter::write_bits(std::span<const std::byte> encoded, const JpegIndex& index,
-                                  std::span<std::byte> row, JpegWindow& window) {
+bool JpegWindowWriter::write_bits(std::span<const std::byte> encoded, const JpegIndex& index, std::byte* row,
+                                  JpegWindow& window) {
   unstuffed_.reserve(encoded.size());
-  std::byte* starts = row.data() + window.starts;
+  std::byte* starts = row + window.starts;
   std::int64_t used = 0;
   for (std::int64_t mcu_row = window.first_row; mcu_row < window.first_row + window.rows; ++mcu_row) {
     unstuffed_.assign(index.row(encoded, mcu_row));
-    const std::int64_t first = window.first_interval, after = first + window.intervals;
-    const std::int64_t begin = index.entry(mcu_row, first).bit / 8;
-    const std::int64_t end = (std::int64_t{index.entry(mcu_row, after).bit} + 7) / 8;
+    const auto [begin, end] = bytes_of_row(index, window, mcu_row);
     if (begin > end || end > static_cast<std::int64_t>(unstuffed_.size())) return false;
-    if (window.bits + used + end - begin + kBitSlack > static_cast<std::int64_t>(row.size())) return false;
-    for (std::int64_t i = first; i < after; ++i) {
+    for (std::int64_t i = window.first_interval; i < window.first_interval + window.intervals; ++i) {
       const JpegIndex::Entry entry = index.entry(mcu_row, i);
       const JpegInterval start{.bit = static_cast<std::uint32_t>(entry.bit + (used - begin) * 8),
                                .predictors = entry.predictors};
       std::memcpy(starts, &start, sizeof start);
       starts += sizeof start;
     }
-    std::memcpy(row.data() + window.bits + used, unstuffed_.data() + begin, static_cast<std::size_t>(end - begin));
+    std::memcpy(row + window.bits + used, unstuffed_.data() + begin, static_cast<std::size_t>(end - begin));
     used += end - begin;
   }
-  std::memset(row.data() + window.bits + used, 0, kBitSlack);
-  window.end = narrow(window.bits + aligned(used, 4));
+  std::memset(row + window.bits + used, 0, kBitSlack);
+  window.end = as_int(window.bits + rounded_up(used, 4));
   return true;
 }
 

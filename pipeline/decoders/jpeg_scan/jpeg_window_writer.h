@@ -19,25 +19,52 @@ struct JpegResize {
   std::span<const FixedWeight> weights;
 };
 
+// Memory that the rows of a batch share, for windows that need more than their row. Thread-safe.
+class JpegOverflow {
+ public:
+  JpegOverflow() = default;  // none
+  // `used` counts the bytes in use; `memory` is aligned to 64 bytes.
+  JpegOverflow(std::span<std::byte> memory, std::uint32_t& used) noexcept : memory_(memory), used_(&used) {}
+
+  // Returns so many bytes, aligned to 64; empty if there are no more.
+  std::span<std::byte> take(std::size_t bytes) const noexcept;
+
+ private:
+  std::span<std::byte> memory_;
+  std::uint32_t* used_ = nullptr;
+};
+
+// Where a window goes.
+struct JpegDestination {
+  std::span<std::byte> row;
+  JpegOverflow overflow;
+  JpegWindow* window = nullptr;  // describes it
+};
+
 // Not thread-safe: keeps its tables and buffers.
 class JpegWindowWriter {
  public:
   // Maximum scratch memory of a window on the device: about 6 million of the image's pixels.
   static constexpr std::int64_t kMaxScratch = std::int64_t{16} << 20;
 
-  // Writes a row, whose address modulo 4 is the device's, and describes it; JpegWindow::scratch remains 0. Returns
-  // false if devices do not decode such a file (JpegFrame; grey, or Y, Cb and Cr with common factors), or
-  // if there is no room; the row then holds anything. REQUIRES: `index` was made from `encoded`, by this process.
+  // Writes a window, at an address which is the device's modulo 4, and describes it; JpegWindow::scratch remains
+  // 0. Returns false if devices do not decode such a file (JpegFrame; grey, or Y, Cb and Cr with common factors),
+  // or if there is no room; the row then holds anything. REQUIRES: `index` was made from `encoded`, by this
+  // process.
   bool write(std::span<const std::byte> encoded, const JpegIndex& index, const JpegResize& vertical,
-             const JpegResize& horizontal, std::span<std::byte> row, JpegWindow& window);
+             const JpegResize& horizontal, const JpegDestination& to);
+
+  // Moves a window from one row of a batch to another of `bytes`; `window` describes it before and after.
+  static void move(const std::byte* from, std::byte* to, std::size_t bytes, JpegWindow& window) noexcept;
 
  private:
   bool takes_frame() const noexcept;
   void choose_mcus(const JpegIndex& index, JpegWindow& window) const noexcept;
-  bool place(std::size_t row_bytes, std::int64_t height, JpegWindow& window) const noexcept;
+  void place(std::ptrdiff_t at, const JpegResize& vertical, const JpegResize& horizontal,
+             JpegWindow& window) const noexcept;
+  bool place_scratch(std::int64_t height, JpegWindow& window) const noexcept;
   JpegTables tables() const noexcept;
-  bool write_bits(std::span<const std::byte> encoded, const JpegIndex& index, std::span<std::byte> row,
-                  JpegWindow& window);
+  bool write_bits(std::span<const std::byte> encoded, const JpegIndex& index, std::byte* row, JpegWindow& window);
 
   JpegFrame frame_;
   UnstuffedBytes unstuffed_;

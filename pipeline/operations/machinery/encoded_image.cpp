@@ -147,9 +147,10 @@ EncodedImage::EncodedImage(std::span<const std::byte> encoded, std::uint64_t rec
 FieldView EncodedImage::resize_part(const Resizing& of, StepOutput& output) {
   const ImageSize from{.height = of.window.height, .width = of.window.width};
   const ImageWindow used = shifted(scratch_.resampler.plan(from, of.result, of.part), of.window);
-  if (output.window() != nullptr) {
+  if (output.jpeg() != nullptr) {
     const std::span<std::byte> row = output.take(rgb_bytes({.height = of.part.height, .width = of.part.width}));
-    const bool sent = send(used, row, *output.window());
+    const JpegDestination to{.row = row, .overflow = output.jpeg()->overflow, .window = output.jpeg()->window};
+    const bool sent = send(used, to);
     if (!sent) resampled(decode(used), of.part, scratch_.resampler, output);
     if (made_ != nullptr && jpegs_ != nullptr) jpegs_->keep(record_, std::move(made_));
     return {.bytes = row, .shape = {of.part.height, of.part.width, 3}};
@@ -157,7 +158,7 @@ FieldView EncodedImage::resize_part(const Resizing& of, StepOutput& output) {
   return resampled(decode(used), of.part, scratch_.resampler, output);
 }
 
-bool EncodedImage::send(const ImageWindow& window, std::span<std::byte> row, JpegWindow& to) {
+bool EncodedImage::send(const ImageWindow& window, const JpegDestination& to) {
   if (orientation_ != Orientation::kTopLeft) return false;
   const Stopwatch watch;
   if (!indexed_here_) {
@@ -168,7 +169,7 @@ bool EncodedImage::send(const ImageWindow& window, std::span<std::byte> row, Jpe
   const Resampler& resampler = scratch_.resampler;
   const bool sent =
       indexed_here_ && scratch_.window_writer.write(encoded_, *known_.index, resampler.vertical(window.top),
-                                                    resampler.horizontal(window.left), row, to);
+                                                    resampler.horizontal(window.left), to);
   scratch_.decode_ns += watch.nanoseconds();
   return sent;
 }

@@ -74,7 +74,7 @@ class EncodedImage {
   // Decodes a window of the image as shown; valid until the scratch memory is used again.
   Pixels decode(const ImageWindow& window);
   // Writes the window that the resampler requested for the device. Returns false if the host has to decode it.
-  bool send(const ImageWindow& window, std::span<std::byte> row, JpegWindow& to);
+  bool send(const ImageWindow& window, const JpegDestination& to);
   void decode_stored(const ImageWindow& window, std::span<std::uint8_t> rgb);
 
   std::span<const std::byte> encoded_;

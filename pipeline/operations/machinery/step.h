@@ -143,8 +143,9 @@ struct StepContext {
   const std::uint64_t* numbers = nullptr;  // of enumerate() stages, one each; null: there are none
   // The next record's bytes, to be prefetched during the work on this one.
   std::span<const std::byte> ahead = {};
-  // Where to describe a row that the device decodes, and the field whose rows it may; null: the host decodes.
-  JpegWindow* jpeg_window = nullptr;
+  // Where the row's description and what does not fit into it go, if the device decodes it, and the field whose
+  // rows it may decode; JpegDestination::window null: the host decodes.
+  JpegDestination jpeg = {};
   std::size_t jpeg_field = 0;
   const DrawnAhead* drawn = nullptr;  // random numbers of this record and those around it; null: none
   std::size_t drawn_row = 0;          // of this record
@@ -161,19 +162,20 @@ struct StepContext {
 // The destination of a step's result: a row of the batch, of fixed size, or a buffer that grows.
 class StepOutput {
  public:
-  // `window`: as StepContext::jpeg_window, of this row; null: it must hold the result itself.
-  explicit StepOutput(std::span<std::byte> row, JpegWindow* window = nullptr) : row_(row), window_(window) {}
+  // `jpeg`: as StepContext::jpeg, of this row; null: it must hold the result itself.
+  explicit StepOutput(std::span<std::byte> row, const JpegDestination* jpeg = nullptr) : row_(row), jpeg_(jpeg) {}
   // REQUIRES: `buffer` is one of the scratch's.
   StepOutput(Scratch& scratch, std::vector<std::byte>& buffer) : scratch_(&scratch), buffer_(&buffer) {}
 
   // Returns room for a result of exactly this size. Throws Error(kInternal) if the row's size differs.
   std::span<std::byte> take(std::size_t bytes);
   bool is_row() const noexcept { return buffer_ == nullptr; }
-  JpegWindow* window() const noexcept { return window_; }
+  // Returns where to leave a JPEG to the device; null: nowhere.
+  const JpegDestination* jpeg() const noexcept { return jpeg_; }
 
  private:
   std::span<std::byte> row_;
-  JpegWindow* window_ = nullptr;
+  const JpegDestination* jpeg_ = nullptr;
   Scratch* scratch_ = nullptr;
   std::vector<std::byte>* buffer_ = nullptr;
 };

@@ -2,7 +2,9 @@
 #include "headrace/pipeline/operations.h"
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/streams.h"
+#include "headrace/tests/support/data.h"
 #include "headrace/tests/support/images.h"
+#include "headrace/tests/support/long_run.h"
 
 namespace headrace::test {
 namespace {
@@ -67,6 +69,84 @@ TEST(DeviceDecoding, GivesTheSameBitsForAnyReplicasAndThreads) {
       EXPECT_LT(loader.stats().device_decoded, 2 * kImages) << "some are the host's";
     }
   }
+}
+
+TEST(DeviceDecoding, ContinuesFromAnyStepAndServesAPartOfTheWorld) {
+  const auto dataset = [&] { return images_of(pictures(), chains().front()); };
+  const auto expected = cpu_digests_of(dataset(), {.seed = 5, .epochs = 2});
+  DeviceGroup devices = own_memory_devices(2, "twin");
+  for (const int steps : {1, 7}) {
+    LoaderOptions options = kOnDevice;
+    Loader first(dataset(), devices, options);
+    for (int i = 0; i < steps; ++i) {
+      for (int r = 0; r < 2; ++r) first.next(r);
+    }
+    options.start = first.state();
+    Loader rest(dataset(), devices, options);
+    const auto digests = digests_of(rest, devices);
+    EXPECT_TRUE(std::ranges::equal(digests, std::span(expected).subspan(static_cast<std::size_t>(steps))));
+    EXPECT_GT(rest.stats().device_decoded, 0U);
+  }
+}
+
+// What is bad is bad wherever it would be decoded, and others come in its place.
+TEST(DeviceDecoding, RefusesWhatTheHostRefuses) {
+  std::vector<Bytes> files;
+  std::mt19937 random(17);
+  for (int i = 0; i < long_or(800, 120); ++i) {
+    Bytes file = pictures()[static_cast<std::size_t>(i % kImages)];
+    const std::size_t at = 2 + random() % (file.size() - 2);
+    if (i % 3 != 0) file[at] ^= std::byte(1U << random() % 8);
+    if (i % 17 == 0) file.resize(at);
+    files.push_back(std::move(file));
+  }
+  for (const OnError on_error : {OnError::kSkip, OnError::kSubstitute}) {
+    const ErrorPolicy errors{.on_error = on_error, .max_bad_share = 0.9};
+    const auto dataset = [&] { return images_of(files, chains().front()); };
+    DeviceGroup cpu = cpu_replicas(1), devices = own_memory_devices(2, "twin");
+    Loader host(dataset(), cpu, {.seed = 5, .epochs = 2, .errors = errors});
+    LoaderOptions options = kOnDevice;
+    options.errors = errors;
+    Loader loader(dataset(), devices, options);
+    EXPECT_EQ(digests_of(loader, devices), digests_of(host, cpu));
+    EXPECT_EQ(loader.stats().bad_records, host.stats().bad_records);
+    EXPECT_EQ(loader.stats().warned_records, host.stats().warned_records);
+    EXPECT_GT(loader.stats().bad_records, 0U);
+    EXPECT_GT(loader.stats().device_decoded, 0U);
+  }
+}
+
+TEST(DeviceDecoding, Photographs) {
+  const auto path = shared_data("imagenet-sample-700.tar");
+  if (!path) GTEST_SKIP() << "no ImageNet sample here: set HEADRACE_DATA";
+  const auto dataset = [&] {
+    return Dataset::from(image_archive(*path))
+        .take(static_cast<std::uint64_t>(long_or(700, 32)))
+        .decode()
+        .map(random_resized_crop({.size = 224}) | flip() | normalize({0.5F}, {0.25F}))
+        .batch({.global_batch = 32});
+  };
+  DeviceGroup devices = own_memory_devices(1, "twin");
+  Loader loader(dataset(), devices, kOnDevice);
+  EXPECT_EQ(digests_of(loader, devices), cpu_digests_of(dataset(), {.seed = 5, .epochs = 2}));
+  EXPECT_GT(loader.stats().device_decoded, loader.stats().examples * 9 / 10);
+}
+
+TEST(DeviceDecoding, SaysWhereAndWhy) {
+  const Dataset dataset = images_of(pictures(), chains().front());
+  DeviceGroup gpu = devices_of_kind("twin", 1), discrete = devices_of_kind("discrete", 1), cpu = cpu_replicas(1);
+  using ::testing::HasSubstr;
+  EXPECT_THAT(dataset.explain(gpu), HasSubstr("decoding on the host and device: JPEGs of 'image'"));
+  EXPECT_THAT(dataset.explain(gpu, ConvertAt::kAuto, Residency::kAuto, ConvertAt::kHost),
+              HasSubstr("decoding on the host: as the options say"));
+  EXPECT_THAT(dataset.explain(discrete), HasSubstr("decoding on the host: gpu:0 has no kernel for it"));
+  const Dataset kept = images_of(pictures(), chains().back());
+  EXPECT_THAT(kept.explain(gpu), HasSubstr("decoding on the host: the samples are kept on the device"));
+  EXPECT_THROW(Loader(dataset, cpu, kOnDevice), ConfigError);
+  Loader loader(dataset, gpu, {.decode = ConvertAt::kHost});
+  while (loader.next()) {
+  }
+  EXPECT_EQ(loader.stats().device_decoded, 0U);
 }
 
 }  // namespace
