@@ -21,7 +21,6 @@
 #include "headrace/devices/base/memory.h"
 #include "headrace/devices/registry.h"
 #include "headrace/pipeline/loader.h"
-#include "headrace/tests/support/discrete_device.h"
 #include "headrace/tools/pipelines/baseline.h"
 #include "headrace/tools/pipelines/pipelines.h"
 
@@ -215,60 +214,6 @@ void jpeg(benchmark::State& state, const char* pipeline) {
 BENCHMARK_CAPTURE(jpeg, train, "jpeg-train")->Arg(1)->Arg(2)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(jpeg, train_float, "jpeg-train-float")->Arg(1)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(jpeg, eval, "jpeg-eval")->Arg(1)->UseRealTime()->Unit(benchmark::kMillisecond);
-
-// The host's share of a batch for a device that converts, and does or does not decode: the device does nothing.
-class IdleInputKernels final : public InputKernels {
- public:
-  void convert_pixels(Stream& /*stream*/, const PixelConversion& /*conversion*/) override {}
-  bool decodes_jpegs() const noexcept override { return true; }
-  void decode_jpegs(Stream& /*stream*/, const JpegDecoding& /*decoding*/) override {}
-};
-class IdleDevice final : public test::DiscreteDevice {
- public:
-  using DiscreteDevice::DiscreteDevice;
-  InputKernels* input_kernels() noexcept override { return &kernels_; }
-
- private:
-  IdleInputKernels kernels_;
-};
-
-void for_device(benchmark::State& state, bool first_pass) {
-  const char* folder = std::getenv("HEADRACE_DATA");
-  if (folder == nullptr)
-    return state.SkipWithError("set HEADRACE_DATA to the folder with imagenet-sample-700.tar");
-  const tools::PipelineOptions options{.data = std::filesystem::path(folder) / "imagenet-sample-700.tar",
-                                       .split = Split::kTrain,
-                                       .global_batch = 64};
-  std::vector<std::unique_ptr<Device>> made;
-  made.push_back(std::make_unique<IdleDevice>(backends().front()->open(0, "idle:0", 1)));
-  DeviceGroup devices(std::move(made));
-  std::optional<Loader> loader;
-  std::uint64_t decoded = 0, images = 0;
-  const auto open = [&](std::uint64_t epochs) {
-    loader.emplace(tools::make_pipeline("jpeg-train-float", options), devices,
-                   LoaderOptions{.epochs = epochs,
-                                 .threads = 1,
-                                 .resident = Residency::kNever,
-                                 .decode = state.range(0) != 0 ? ConvertAt::kDevice : ConvertAt::kHost});
-  };
-  if (!first_pass) {
-    open(1'000'000);
-    loader_epoch(*loader, 22);  // all indexes are made
-  }
-  const std::uint64_t before = first_pass ? 0 : loader->stats().device_decoded;
-  for (auto _ : state) {
-    if (first_pass) open(2);
-    loader_epoch(*loader, 10);
-    images += 640;
-    if (first_pass) decoded += loader->stats().device_decoded;
-  }
-  if (!first_pass) decoded = loader->stats().device_decoded - before;
-  state.counters["images_per_second"] =
-      benchmark::Counter(static_cast<double>(images), benchmark::Counter::kIsRate);
-  state.counters["device_share"] = static_cast<double>(decoded) / static_cast<double>(images);
-}
-BENCHMARK_CAPTURE(for_device, train, false)->Arg(0)->Arg(1)->ArgName("decodes")->UseRealTime();
-BENCHMARK_CAPTURE(for_device, train_first_pass, true)->Arg(0)->Arg(1)->ArgName("decodes")->UseRealTime();
 
 void run() {
   const DeviceGroup devices = target();

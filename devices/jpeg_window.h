@@ -33,7 +33,9 @@ struct JpegWindow {
   JpegAxis vertical = {}, horizontal = {};
   std::int32_t tables = 0, starts = 0, axes = 0, bits = 0, end = 0;
   std::int32_t scratch = 0, scratch_bytes = 0;
-  std::int32_t weights = 0, coefficients = 0, samples = 0, levels = 0;  // from `scratch`; multiples of 16
+  // From `scratch`, multiples of 16: the axes, blocks of i16 coefficients, of u8 samples, then the used pixels in
+  // u8 (H, W, 3), and their sums for each row of the result in FixedLevel (h, W, 3).
+  std::int32_t weights = 0, coefficients = 0, samples = 0, colors = 0, levels = 0;
 
   // Returns the 8 x 8 blocks of a component, and of all before it.
   constexpr int luma_blocks() const noexcept { return rows * columns * down * across; }

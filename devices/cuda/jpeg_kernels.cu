@@ -35,7 +35,7 @@ cudaError_t launch_jpeg_kernels(const JpegDecoding& decoding, cudaStream_t strea
 cudaError_t load_jpeg_kernels() {
   namespace jpeg = cuda::jpeg;
   return cuda::load_kernels(decode_rows<jpeg::Prepare>, decode_rows<jpeg::ReadIntervals>,
-                            decode_rows<jpeg::Transform>, decode_rows<jpeg::BlendRows>,
+                            decode_rows<jpeg::Transform>, decode_rows<jpeg::Colors>, decode_rows<jpeg::BlendRows>,
                             decode_rows<jpeg::BlendPixels>);
 }
 

@@ -1,4 +1,4 @@
-// Decodes windows of JPEGs in a batch's rows, in five steps of independent items: plain code, run by the GPU and,
+// Decodes windows of JPEGs in a batch's rows, in six steps of independent items: plain code, run by the GPU and,
 // in tests, by the host. Private to the CUDA backend.
 #pragma once
 
@@ -213,45 +213,27 @@ struct Transform {
   }
 };
 
-// One axis of the resize, as prepared.
-struct Taps {
-  const std::int32_t* first;
-  const FixedWeight* weights;
-  int count;
-
-  HEADRACE_HOST_DEVICE Taps(const std::byte* at, const JpegAxis& axis, int results)
-      : first(reinterpret_cast<const std::int32_t*>(at)),
-        weights(reinterpret_cast<const FixedWeight*>(at + results * 4)),
-        count(axis.taps) {}
-};
-
-// Fourth: makes colours, and sums them vertically: an item is a column of the image in a row of the result.
-struct BlendRows {
-  HEADRACE_HOST_DEVICE static int items(const Row& row) { return row.height * row.window.horizontal.used; }
+// Fourth: upsamples and makes colours: an item is one of the image's pixels that the result needs.
+struct Colors {
+  HEADRACE_HOST_DEVICE static int items(const Row& row) {
+    return row.window.vertical.used * row.window.horizontal.used;
+  }
   HEADRACE_HOST_DEVICE static void run(const Row& row, int item) {
     const JpegWindow& window = row.window;
-    const int y = item / window.horizontal.used, x = window.horizontal.first + item % window.horizontal.used;
-    const Taps taps(row.scratch + window.weights, window.vertical, row.height);
-    const Plane luma = plane(row, 0), blue = plane(row, 1), red = plane(row, 2);
-    std::int32_t sums[3] = {};
-    HEADRACE_ROLLED
-    for (int k = 0; k < taps.count; ++k) {
-      const int from = window.vertical.first + taps.first[y] + k, weight = taps.weights[y * taps.count + k];
-      const int light = luma.value(from, x);
-      const Rgb pixel =
-          window.components == 1 ? grey(light) : from_ycc(light, blue.value(from, x), red.value(from, x));
-      const std::uint8_t levels[3] = {pixel.red, pixel.green, pixel.blue};
-      for (int c = 0; c < 3; ++c) sums[c] += fixed_product(levels[c] << kLevelBits, weight);
-    }
-    FixedLevel* const to = row.made<FixedLevel>(window.levels) + 3 * item;
-    for (int c = 0; c < 3; ++c) to[c] = to_fixed_level(sums[c]);
+    const int y = window.vertical.first + item / window.horizontal.used;
+    const int x = window.horizontal.first + item % window.horizontal.used;
+    const int luma = plane(row, 0).value(y, x);
+    const auto grey = static_cast<std::uint8_t>(luma);
+    const Rgb pixel = window.components == 1
+                          ? Rgb{grey, grey, grey}
+                          : from_ycc(luma, plane(row, 1).value(y, x), plane(row, 2).value(y, x));
+    std::uint8_t* const to = row.made<std::uint8_t>(window.colors) + 3 * item;
+    to[0] = pixel.red;
+    to[1] = pixel.green;
+    to[2] = pixel.blue;
   }
 
  private:
-  HEADRACE_HOST_DEVICE static Rgb grey(int level) {
-    const auto value = static_cast<std::uint8_t>(level);
-    return {value, value, value};
-  }
   HEADRACE_HOST_DEVICE static Plane plane(const Row& row, int component) {
     const JpegWindow& window = row.window;
     const int down = component == 0 ? 1 : window.down, across = component == 0 ? 1 : window.across;
@@ -267,7 +249,38 @@ struct BlendRows {
   }
 };
 
-// Fifth: sums horizontally: an item is a pixel of the result.
+// One axis of the resize, as prepared.
+struct Taps {
+  const std::int32_t* first;
+  const FixedWeight* weights;
+  int count;
+
+  HEADRACE_HOST_DEVICE Taps(const std::byte* at, const JpegAxis& axis, int results)
+      : first(reinterpret_cast<const std::int32_t*>(at)),
+        weights(reinterpret_cast<const FixedWeight*>(at + results * 4)),
+        count(axis.taps) {}
+};
+
+// Fifth: sums vertically: an item is a column of the image in a row of the result.
+struct BlendRows {
+  HEADRACE_HOST_DEVICE static int items(const Row& row) { return row.height * row.window.horizontal.used; }
+  HEADRACE_HOST_DEVICE static void run(const Row& row, int item) {
+    const JpegWindow& window = row.window;
+    const int wide = window.horizontal.used, y = item / wide, x = item % wide;
+    const Taps taps(row.scratch + window.weights, window.vertical, row.height);
+    const std::uint8_t* from = row.made<std::uint8_t>(window.colors) + 3 * (taps.first[y] * wide + x);
+    std::int32_t sums[3] = {};
+    HEADRACE_ROLLED
+    for (int k = 0; k < taps.count; ++k, from += 3 * wide) {
+      const int weight = taps.weights[y * taps.count + k];
+      for (int c = 0; c < 3; ++c) sums[c] += fixed_product(from[c] << kLevelBits, weight);
+    }
+    FixedLevel* const to = row.made<FixedLevel>(window.levels) + 3 * item;
+    for (int c = 0; c < 3; ++c) to[c] = to_fixed_level(sums[c]);
+  }
+};
+
+// Sixth: sums horizontally: an item is a pixel of the result.
 struct BlendPixels {
   HEADRACE_HOST_DEVICE static int items(const Row& row) { return row.height * row.width; }
   HEADRACE_HOST_DEVICE static void run(const Row& row, int item) {
@@ -320,6 +333,7 @@ void for_each_launch(const JpegDecoding& decoding, const Launch& launch) {
     step(Prepare{});
     step(ReadIntervals{});
     step(Transform{});
+    step(Colors{});
     step(BlendRows{});
     step(BlendPixels{});
   }

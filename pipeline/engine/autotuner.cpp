@@ -130,8 +130,9 @@ void Autotuner::judge_threads() {
 void Autotuner::watch(const TuningWindow& window) {
   const bool was_ahead = observed_ > 0 && stalled_sum_ / observed_ < kNoStall;
   const bool cpu_bound = window.compute_waits < kComputeWaits;
-  if (threads_ == limits_.threads || window.stalled < kNoStall || share_ != kept_share_) share_decoding(window);
-  if (!was_ahead || !cpu_bound || window.stalled < kStalls || threads_ == limits_.threads) return;
+  if (!was_ahead || !cpu_bound || window.stalled < kStalls || threads_ == limits_.threads) {
+    return share_decoding(window);
+  }
   threads_reason_ = fmt::format("consumers that were slower at first now wait {:.0f} % of their time with {}",
                                 100 * window.stalled, threads_);
   threads_ = limits_.threads;

@@ -36,9 +36,10 @@ DeviceConversion::DeviceConversion(DeviceGroup& devices, const Fields& fields, s
   for (int r = 0; r < devices.size(); ++r) {
     kernels_.push_back(devices[r].input_kernels());
     upload(devices[r]);
-    if (decoded_ != nullptr && !scratch_.contains(&devices[r])) {
-      scratch_.emplace(&devices[r], devices[r].allocate(kDecodingBytes));
-    }
+    if (decoded_ == nullptr) continue;
+    const auto [scratch, is_first] = scratch_.try_emplace(&devices[r]);
+    if (is_first) scratch->second = devices[r].allocate(kDecodingBytes);
+    scratch_of_.push_back(&scratch->second);
   }
 }
 
@@ -148,7 +149,7 @@ std::uint64_t DeviceConversion::decode(std::size_t replica, Stream& stream, std:
   const auto coded = std::ranges::count_if(windows, [](const JpegWindow& window) { return window.coded != 0; });
   if (coded == 0) return 0;
   const auto bytes = static_cast<std::int64_t>(sizeof(JpegWindow));
-  const Buffer& scratch = scratch_.at(&stream.device());
+  const Buffer& scratch = *scratch_of_[replica];
   kernels_[replica]->decode_jpegs(
       stream, {.rows = windows,
                .windows = arrived.view({bus_.local_rows, bytes}, DType::kU8, jpegs_),

@@ -87,9 +87,10 @@ class DeviceConversion {
   std::size_t picks_ = 0;                                      // in a replica's part of a slot
   const DevicePass* decoded_ = nullptr;                        // the pass whose rows devices may decode
   std::size_t jpegs_ = 0, overflow_ = 0, overflow_bytes_ = 0;  // in a replica's part of a slot
-  std::map<const Device*, Buffer> scratch_;
-  std::vector<InputKernels*> kernels_;  // one per replica
-  std::vector<Buffer> constants_;       // one per replica
+  std::map<const Device*, Buffer> scratch_;                    // in which each of them decodes
+  std::vector<const Buffer*> scratch_of_;                      // the replica's
+  std::vector<InputKernels*> kernels_;                         // one per replica
+  std::vector<Buffer> constants_;                              // one per replica
 };
 
 }  // namespace headrace

@@ -2,6 +2,8 @@
 // for one another by then.
 #include "headrace/devices/collective.h"
 #include "headrace/tests/cuda/fake_cuda_fixture.h"
+#include "headrace/tests/pipeline/fake_source.h"
+#include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/test.h"
 
 namespace headrace {
@@ -22,12 +24,12 @@ class LoadedKernels : public test::FakeCuda {
 TEST_F(LoadedKernels, AreThoseOfTheInputBeforeAReplicaCanWait) {
   test::fake_cuda::start_log();
   DeviceGroup devices = open(2);
-  EXPECT_THAT(order_of({"load image kernels", "load window kernels"}),
-              ::testing::IsSupersetOf({"load image kernels", "load window kernels"}));
+  EXPECT_THAT(order_of({"load image kernels", "load window kernels", "load jpeg kernels"}),
+              ::testing::IsSupersetOf({"load image kernels", "load window kernels", "load jpeg kernels"}));
   const std::unique_ptr<Collective> collective = create_collective(devices);
-  const std::vector<std::string> order =
-      order_of({"load image kernels", "load window kernels", "load rendezvous kernels", "meet"});
-  ASSERT_GE(order.size(), 4U);
+  const std::vector<std::string> order = order_of(
+      {"load image kernels", "load window kernels", "load jpeg kernels", "load rendezvous kernels", "meet"});
+  ASSERT_GE(order.size(), 5U);
   EXPECT_EQ(order[order.size() - 2], "load rendezvous kernels");
   EXPECT_EQ(order.back(), "meet") << "nothing is loaded once somebody waits";
 }
@@ -36,9 +38,24 @@ TEST_F(LoadedKernels, AreThereOnEachGpu) {
   for (const char* device : {"cuda:0", "cuda:1"}) {
     test::fake_cuda::start_log();
     const DeviceGroup devices = open_devices(device);
-    EXPECT_THAT(test::fake_cuda::log(), ::testing::IsSupersetOf({"load image kernels", "load window kernels"}))
+    EXPECT_THAT(test::fake_cuda::log(),
+                ::testing::IsSupersetOf({"load image kernels", "load window kernels", "load jpeg kernels"}))
         << device;
   }
+}
+
+TEST_F(LoadedKernels, DecodeTheStreamOfTheHost) {
+  const auto dataset = [] {
+    return Dataset::from(test::fake_jpegs(40))
+        .decode()
+        .map(random_resized_crop({.size = 64}) | flip() | normalize({0.5F}, {0.25F}))
+        .batch({.global_batch = 16});
+  };
+  const auto expected = test::cpu_digests_of(dataset(), {.epochs = 2});
+  DeviceGroup devices = open(2);
+  Loader loader(dataset(), devices, {.epochs = 2, .decode = ConvertAt::kDevice});
+  EXPECT_EQ(test::digests_of(loader, devices), expected);
+  EXPECT_GT(loader.stats().device_decoded, 40U);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Devices that fail under the engine: a clean error, no hang, nothing left behind.
 #include "headrace/devices/base/clock.h"
+#include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/failing_device.h"
 
@@ -15,6 +16,13 @@ Dataset images() { return Dataset::from(noise_images(64, 8, 8)).batch({.global_b
 Dataset converted() {
   return Dataset::from(noise_images(64, 8, 8))
       .map(pad_crop(8, 2) | normalize({0.5F, 0.5F, 0.5F}, {0.2F, 0.2F, 0.2F}))
+      .batch({.global_batch = 8});
+}
+
+Dataset decoded() {
+  return Dataset::from(fake_jpegs(64))
+      .decode()
+      .map(random_resized_crop({.size = 48}) | normalize({0.5F, 0.5F, 0.5F}, {0.2F, 0.2F, 0.2F}))
       .batch({.global_batch = 8});
 }
 
@@ -62,9 +70,12 @@ std::vector<Use> uses() {
   LoaderOptions options{.threads = 2, .prefetch = 2, .stall_timeout_seconds = 30, .trace_spans = 64};
   LoaderOptions twice = options;
   twice.epochs = 2;
+  LoaderOptions decoding = options;
+  decoding.decode = ConvertAt::kDevice;
   return {{"copied", images(), BatchMemory::kOwn, options},
           {"in place", images(), BatchMemory::kHosts, options},
           {"converted by the device", converted(), BatchMemory::kOwn, options},
+          {"decoded by the device", decoded(), BatchMemory::kOwn, decoding},
           {"resident", converted(), BatchMemory::kOwn, twice}};
 }
 

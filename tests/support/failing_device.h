@@ -16,6 +16,7 @@
 #include "headrace/devices/cpu/cpu_stream.h"
 #include "headrace/devices/input_kernels.h"
 #include "headrace/tests/support/discrete_device.h"
+#include "headrace/tests/support/twin_kernels.h"
 
 namespace headrace::test {
 
@@ -24,7 +25,7 @@ struct Lives {
   static constexpr int kAll = std::numeric_limits<int>::max();
   int pinned = kAll, allocations = kAll, stream_allocations = kAll;
   int streams = kAll, events = kAll;  // created
-  int copies = kAll, fills = kAll, host_calls = kAll, conversions = kAll;
+  int copies = kAll, fills = kAll, host_calls = kAll, conversions = kAll, decodings = kAll;
   int records = kAll, waits = kAll, follows = kAll;
   int captures = kAll, capture_ends = kAll, launches = kAll;
   int synchronizations = kAll;
@@ -46,6 +47,7 @@ inline constexpr std::array kDeviceCalls{
     DeviceCall{"fill", &Lives::fills},
     DeviceCall{"call", &Lives::host_calls},
     DeviceCall{"convert_pixels", &Lives::conversions},
+    DeviceCall{"decode_jpegs", &Lives::decodings},
     DeviceCall{"record", &Lives::records},
     DeviceCall{"Stream::wait", &Lives::waits},
     DeviceCall{"follow", &Lives::follows},
@@ -169,15 +171,16 @@ class LosingInputKernels final : public InputKernels {
     health_.spend(&Lives::conversions);
     inner_.convert_pixels(stream, conversion);
   }
-  bool decodes_jpegs() const noexcept override { return inner_.decodes_jpegs(); }
+  bool decodes_jpegs() const noexcept override { return true; }
   void decode_jpegs(Stream& stream, const JpegDecoding& decoding) override {
-    health_.spend(&Lives::conversions);
-    inner_.decode_jpegs(stream, decoding);
+    health_.spend(&Lives::decodings);
+    decoder_.decode_jpegs(stream, decoding);
   }
 
  private:
   Health& health_;
   InputKernels& inner_;
+  TwinInputKernels decoder_;
 };
 
 enum class BatchMemory { kOwn, kHosts };

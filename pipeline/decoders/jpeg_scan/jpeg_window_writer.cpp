@@ -160,13 +160,14 @@ bool JpegWindowWriter::place_scratch(std::int64_t height, JpegWindow& window) co
   const std::int64_t blocks = std::int64_t{window.rows} * window.columns * frame_.blocks;
   const std::int64_t coefficients = rounded_up(kLookupBytes + window.starts - window.axes, 16);
   const std::int64_t samples = coefficients + blocks * 64 * static_cast<std::int64_t>(sizeof(std::int16_t));
-  const std::int64_t levels = samples + blocks * 64;
-  const std::int64_t end =
-      levels + height * window.horizontal.used * 3 * static_cast<std::int64_t>(sizeof(FixedLevel));
+  const std::int64_t colors = samples + blocks * 64, columns = window.horizontal.used * 3;
+  const std::int64_t levels = colors + rounded_up(window.vertical.used * columns, 16);
+  const std::int64_t end = levels + height * columns * static_cast<std::int64_t>(sizeof(FixedLevel));
   if (end > kMaxScratch) return false;
   window.weights = as_int(kLookupBytes);
   window.coefficients = as_int(coefficients);
   window.samples = as_int(samples);
+  window.colors = as_int(colors);
   window.levels = as_int(levels);
   window.scratch_bytes = as_int(rounded_up(end, 16));
   return true;

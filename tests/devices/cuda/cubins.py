@@ -14,6 +14,7 @@ RESERVED = 1024  # bytes of shared memory of each block that are CUDA's; .nv.sha
 # Of a multiprocessor: KiB of shared memory, warps, blocks (CUDA's programming guide, "compute capabilities").
 MULTIPROCESSORS = {80: (164, 64, 32), 90: (228, 64, 32), 100: (228, 64, 32), 120: (100, 48, 24)}
 GLOBAL_ACCESSES = (0x981, 0x986)  # LDG and STG of sm_80 to sm_90: the low 12 bits of an instruction of 128
+BRANCH = 0x947  # BRA of sm_90, by its low 12 bits
 ACCESS_BYTES = (1, 1, 2, 2, 4, 8, 16, 16)  # by bits 73 to 75
 ACTIVATIONS = ("none", "relu", "gelu", "silu", "sigmoid", "tanh", "leaky_relu", "elu", "softplus", "softmax")  # devices/kernel_options.h
 
@@ -120,6 +121,29 @@ def shortened(name):
 def widest_access(code):
     return max((ACCESS_BYTES[high >> 9 & 7] for low, high in struct.iter_unpack("<QQ", code)
                 if low & 0xFFF in GLOBAL_ACCESSES), default=0)
+
+
+def loop_lengths(code):
+    """Instructions of each loop of sm_90's code, by its branch backwards, from the longest on."""
+    found = []
+    for at, (low, high) in enumerate(struct.iter_unpack("<QQ", code)):
+        if low & 0xFFF != BRANCH:
+            continue
+        distance = low >> 34 | (high & 0x3FFFF) << 30  # in units of 1 KiB; the byte at bit 16 counts 4 bytes
+        distance = ((distance - (1 << 48) if distance >> 47 else distance) << 8 | low >> 16 & 0xFF) * 4 // 16
+        if distance < -1:
+            found.append(-distance)
+    return sorted(found, reverse=True)
+
+
+def loops(module):
+    """(name, instructions of its loops) of each kernel for sm_90."""
+    for cubin in cubins(module, 90):
+        elf = Elf(cubin)
+        mangled = [name.removeprefix(".text.") for name in elf.sections if name.startswith(".text.")]
+        demangled = subprocess.run(["c++filt"], input="\n".join(mangled), check=True, capture_output=True, text=True)
+        for name, readable in zip(mangled, demangled.stdout.splitlines()):
+            yield shortened(readable), loop_lengths(elf.bytes_of(".text." + name))
 
 
 def kernels_of(cubin):

@@ -50,6 +50,64 @@ double best_rate(const Machine& machine, const TuningLimits& limits) {
   return best;
 }
 
+// A machine whose device can decode: a row left to it costs the host `left` of one it decodes, and the device so
+// much of the consumer's time that all of them take `taken` of it.
+struct DecodingMachine {
+  double host = 400, consumer = 1000;  // examples/s, if each does all or nothing of it
+  double left = 0.15, taken = 0.05;
+
+  TuningWindow window(int share) const {
+    const double part = static_cast<double>(share) / Autotuner::kWholeShare;
+    const double made = host / (1 - part * (1 - left)), used = consumer * (1 - part * taken);
+    const double rate = std::min(made, used);
+    return {.examples_per_second = rate, .stalled = 1 - rate / used, .compute_waits = 1 - rate / made};
+  }
+};
+
+int share_after(const DecodingMachine& machine, Autotuner& tuner, int windows) {
+  for (int i = 0; i < windows; ++i) tuner.observe(machine.window(tuner.device_share()));
+  return tuner.device_share();
+}
+
+constexpr TuningLimits kDecoding{.threads = 4, .min_threads = 4, .decodes = true};
+
+TEST(SharedDecoding, GrowsUntilConsumersDoNotWait) {
+  Autotuner tuner(kDecoding);
+  const DecodingMachine machine;
+  const int share = share_after(machine, tuner, 40);
+  EXPECT_GT(share, 0);
+  EXPECT_LT(share, Autotuner::kWholeShare) << "the device has other work";
+  EXPECT_LT(machine.window(share).stalled, 0.1);
+  EXPECT_FALSE(tuner.decoding_reason().empty());
+}
+
+TEST(SharedDecoding, StaysOnTheHostThatKeepsUp) {
+  Autotuner tuner(kDecoding);
+  EXPECT_EQ(share_after({.host = 1200}, tuner, 40), 0);
+  EXPECT_TRUE(tuner.settled());
+  Autotuner without({.threads = 4, .min_threads = 4});
+  EXPECT_EQ(share_after({}, without, 40), 0);
+}
+
+TEST(SharedDecoding, TakesItAllWhereThatIsNotEnough) {
+  Autotuner tuner(kDecoding);
+  EXPECT_EQ(share_after({.host = 20}, tuner, 40), Autotuner::kWholeShare);
+}
+
+// A device so slow that it holds its consumer up more than the host does.
+TEST(SharedDecoding, GoesBackWhereTheRateFalls) {
+  Autotuner tuner(kDecoding);
+  const DecodingMachine machine{.host = 800, .taken = 3};
+  const int share = share_after(machine, tuner, 40);
+  EXPECT_GT(machine.window(share).examples_per_second, 0.9 * machine.window(0).examples_per_second);
+}
+
+TEST(SharedDecoding, ShrinksOnceConsumersDoNotWait) {
+  Autotuner tuner(kDecoding);
+  const int share = share_after({}, tuner, 40);
+  EXPECT_LT(share_after({.consumer = 300}, tuner, 600), share);
+}
+
 constexpr TuningLimits kResident{.threads = 16};
 constexpr TuningLimits kWithReaders{.threads = 16, .readers = 4, .max_readers = 32};
 
