@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/operations/decode.h"
 #include "headrace/pipeline/operations/machinery/field_checks.h"
 #include "headrace/pipeline/operations/machinery/moving_operation.h"
 #include "headrace/pipeline/operations/machinery/pixel_pass.h"
@@ -54,16 +53,10 @@ class CenterCropDefinition final : public MovingOperation<CenterCrop> {
 
   // After a resize only the remaining pixels are computed, and after a decode only the input for these is decoded.
   bool compile(StepList& steps, const OperationPlace& /*place*/) const override {
-    const auto* resize = steps.last<ResizeStep>();
-    if (resize == nullptr) return false;
-    auto both = std::make_unique<ResizeAndCropStep>(resize->options(), options_);
-    std::string name = steps.remove_last() + " | " + describe();
-    if (const auto* decode = steps.last<DecodeStep>()) {
-      both->decode_by_itself(decode->options());
-      name.insert(0, kDecodeAnd);
-      steps.remove_last();
-    }
-    steps.add(std::move(both), std::move(name));
+    auto* resize = steps.last<ResizeStep>();
+    if (resize == nullptr || resize->crops()) return false;
+    resize->crop_after(options_);
+    steps.extend_last(describe());
     return true;
   }
 

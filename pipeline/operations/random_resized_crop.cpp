@@ -34,7 +34,7 @@ class RandomResizedCropStep final : public Step {
                       .part = {.height = options_.size, .width = options_.size}};
     };
     if (encoded_) {
-      EncodedImage image(in.bytes, context.record, *encoded_, output.jpeg() != nullptr, scratch);
+      EncodedImage image(in.bytes, context.record, *encoded_, scratch);
       return image.resize_part(draw(image.size()), output);
     }
     return resize_part(in, draw({.height = in.shape[0], .width = in.shape[1]}), scratch.resampler, output);

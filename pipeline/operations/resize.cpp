@@ -1,6 +1,7 @@
 #include "headrace/pipeline/operations/resize.h"
 
 #include "headrace/pipeline/decoders/image_size.h"
+#include "headrace/pipeline/operations/decode.h"
 #include "headrace/pipeline/operations/machinery/crop_window.h"
 #include "headrace/pipeline/operations/machinery/field_checks.h"
 #include "headrace/pipeline/operations/machinery/moving_operation.h"
@@ -10,6 +11,17 @@ namespace headrace {
 namespace {
 
 std::shared_ptr<const PixelMover> resize_mover(const AnyResize& options);
+
+bool compile_resize(StepList& steps, const AnyResize& options, std::string name) {
+  auto step = std::make_unique<ResizeStep>(options);
+  if (const auto* decode = steps.last<DecodeStep>()) {
+    step->decode_by_itself(decode->options());
+    name.insert(0, kDecodeAnd);
+    steps.remove_last();
+  }
+  steps.add(std::move(step), std::move(name));
+  return true;
+}
 
 class ResizeDefinition final : public MovingOperation<Resize> {
  public:
@@ -32,8 +44,7 @@ class ResizeDefinition final : public MovingOperation<Resize> {
   }
 
   bool compile(StepList& steps, const OperationPlace& /*place*/) const override {
-    steps.add(std::make_unique<ResizeStep>(options_), describe());
-    return true;
+    return compile_resize(steps, options_, describe());
   }
 
  private:
@@ -59,8 +70,7 @@ class ResizeToDefinition final : public MovingOperation<ResizeTo> {
   }
 
   bool compile(StepList& steps, const OperationPlace& /*place*/) const override {
-    steps.add(std::make_unique<ResizeStep>(options_), describe());
-    return true;
+    return compile_resize(steps, options_, describe());
   }
 
  private:
@@ -110,27 +120,19 @@ Operations resize(int size) { return Operation{Resize{.size = size}}; }
 Operations resize(int height, int width) { return Operation{ResizeTo{.height = height, .width = width}}; }
 
 FieldView ResizeStep::run(const FieldView& in, const StepContext& context, StepOutput& output) const {
-  const ImageSize size{.height = in.shape[0], .width = in.shape[1]};
-  const ImageSize result = resized_to(options_, size);
-  const std::int64_t channels = in.shape[2];
-  const std::span<std::byte> out = output.take(static_cast<std::size_t>(result.height * result.width * channels));
-  context.scratch->resampler.resize(as_u8(in.bytes.data()), size, as_u8(out).data(), result, channels);
-  return {.bytes = out, .shape = {result.height, result.width, channels}};
-}
-
-FieldView ResizeAndCropStep::run(const FieldView& in, const StepContext& context, StepOutput& output) const {
-  Scratch& scratch = *context.scratch;
-  const auto center = [&](const ImageSize& size) {
+  const auto resizing = [&](const ImageSize& size) {
     const ImageSize result = resized_to(resize_, size);
-    return Resizing{.window = {.height = size.height, .width = size.width},
-                    .result = result,
-                    .part = center_of(result, crop_)};
+    return Resizing{
+        .window = {.height = size.height, .width = size.width},
+        .result = result,
+        .part = crop_ ? center_of(result, *crop_) : ImageWindow{.height = result.height, .width = result.width}};
   };
   if (encoded_) {
-    EncodedImage image(in.bytes, context.record, *encoded_, output.jpeg() != nullptr, scratch);
-    return image.resize_part(center(image.size()), output);
+    EncodedImage image(in.bytes, context.record, *encoded_, *context.scratch);
+    return image.resize_part(resizing(image.size()), output);
   }
-  return resize_part(in, center({.height = in.shape[0], .width = in.shape[1]}), scratch.resampler, output);
+  return resize_part(in, resizing({.height = in.shape[0], .width = in.shape[1]}), context.scratch->resampler,
+                     output);
 }
 
 }  // namespace headrace

@@ -14,23 +14,13 @@ ImageWindow center_of(const ImageSize& image, const CenterCrop& crop);
 
 using AnyResize = std::variant<Resize, ResizeTo>;
 
+// With a crop computes only what it leaves, from only the input it needs; decodes no others of an encoded image.
 class ResizeStep final : public Step {
  public:
-  explicit ResizeStep(const AnyResize& options) : options_(options) {}
+  explicit ResizeStep(const AnyResize& resize) : resize_(resize) {}
 
-  const AnyResize& options() const noexcept { return options_; }
-  bool takes_long() const noexcept override { return true; }
-  FieldView run(const FieldView& in, const StepContext& context, StepOutput& output) const override;
-
- private:
-  AnyResize options_;
-};
-
-// Computes only what the crop leaves, from only the input it needs; decodes no others of an encoded image.
-class ResizeAndCropStep final : public Step {
- public:
-  ResizeAndCropStep(const AnyResize& resize, const CenterCrop& crop) : resize_(resize), crop_(crop) {}
-
+  bool crops() const noexcept { return crop_.has_value(); }
+  void crop_after(const CenterCrop& crop) { crop_ = crop; }
   // Makes the step accept encoded images instead of pixels.
   void decode_by_itself(const DecodeOptions& options) { encoded_ = EncodedImages{.options = options}; }
   EncodedImages* encoded_images() noexcept override { return encoded_ ? &*encoded_ : nullptr; }
@@ -39,7 +29,7 @@ class ResizeAndCropStep final : public Step {
 
  private:
   AnyResize resize_;
-  CenterCrop crop_;
+  std::optional<CenterCrop> crop_;
   std::optional<EncodedImages> encoded_;
 };
 

@@ -121,21 +121,14 @@ FieldView resize_part(const FieldView& image, const Resizing& of, Resampler& res
 }
 
 EncodedImage::EncodedImage(std::span<const std::byte> encoded, std::uint64_t record, const EncodedImages& images,
-                           bool for_device, Scratch& scratch)
+                           Scratch& scratch)
     : encoded_(encoded), record_(record), jpegs_(images.jpegs.get()), checked_(images.checked), scratch_(scratch) {
   const Stopwatch watch;
-  if (for_device && jpegs_ != nullptr) {
-    known_ = jpegs_->find(record, encoded);
-    indexed_here_ = known_.index != nullptr;
-  }
-  if (images.source != nullptr && known_.index == nullptr) {
+  if (images.source != nullptr) {
     if (const JpegIndex* const stored = stored_index(encoded, record, *images.source, scratch); stored != nullptr)
       known_ = {.index = stored, .good = true};
   }
-  if (jpegs_ != nullptr && known_.index == nullptr) {
-    known_ = jpegs_->find(record, encoded);
-    indexed_here_ = known_.index != nullptr;
-  }
+  if (jpegs_ != nullptr && known_.index == nullptr) known_ = jpegs_->find(record, encoded);
   stored_ = known_.index != nullptr ? known_.index->size() : scratch.decoder.read_size(encoded);
   orientation_ = orientation_of(encoded, images.options, scratch);
   size_ = shown_size(stored_, orientation_);
@@ -161,15 +154,14 @@ FieldView EncodedImage::resize_part(const Resizing& of, StepOutput& output) {
 bool EncodedImage::send(const ImageWindow& window, const JpegDestination& to) {
   if (orientation_ != Orientation::kTopLeft) return false;
   const Stopwatch watch;
-  if (!indexed_here_) {
+  if (known_.index == nullptr) {
     made_ = scratch_.decoder.make_index(encoded_);
     if (made_ != nullptr) known_ = {.index = made_.get(), .good = true};
-    indexed_here_ = made_ != nullptr;
   }
   const Resampler& resampler = scratch_.resampler;
-  const bool sent =
-      indexed_here_ && scratch_.window_writer.write(encoded_, *known_.index, resampler.vertical(window.top),
-                                                    resampler.horizontal(window.left), to);
+  const bool sent = known_.index != nullptr &&
+                    scratch_.window_writer.write(encoded_, *known_.index, resampler.vertical(window.top),
+                                                 resampler.horizontal(window.left), to);
   scratch_.decode_ns += watch.nanoseconds();
   return sent;
 }
@@ -191,6 +183,10 @@ Pixels EncodedImage::decode(const ImageWindow& window) {
 }
 
 void EncodedImage::decode_stored(const ImageWindow& window, std::span<std::uint8_t> rgb) {
+  if (window.height == stored_.height && window.width == stored_.width && made_ == nullptr) {
+    scratch_.charge(scratch_.decoder.decode_bytes());
+    return scratch_.decoder.decode(encoded_, rgb);  // an index would save nothing
+  }
   if (known_.index != nullptr) return scratch_.decoder.decode_window(encoded_, *known_.index, window, rgb);
   scratch_.charge(scratch_.decoder.window_bytes());
   const bool makes_index = !known_.good && jpegs_ != nullptr && !jpegs_->is_full();

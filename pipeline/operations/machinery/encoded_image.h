@@ -59,10 +59,9 @@ FieldView resize_part(const FieldView& image, const Resizing& of, Resampler& res
 // orientation in the scratch's notes.
 class EncodedImage {
  public:
-  // `for_device`: resize_part() may leave the image to the device. REQUIRES: `encoded`, `images` and `scratch`
-  // outlive it.
+  // REQUIRES: `encoded`, `images` and `scratch` outlive it.
   EncodedImage(std::span<const std::byte> encoded, std::uint64_t record, const EncodedImages& images,
-               bool for_device, Scratch& scratch);
+               Scratch& scratch);
 
   // Returns the size as shown.
   const ImageSize& size() const noexcept { return size_; }
@@ -83,7 +82,6 @@ class EncodedImage {
   bool checked_;
   Scratch& scratch_;
   KnownJpeg known_;
-  bool indexed_here_ = false;                        // known_.index was made by this process
   std::unique_ptr<const JpegIndex> made_;            // not kept yet
   Orientation orientation_ = Orientation::kTopLeft;  // applied to the pixels
   ImageSize stored_;

@@ -42,7 +42,8 @@ std::vector<Operations> chains() {
   return {
       random_resized_crop({.size = 64}) | to_float,
       random_resized_crop({.size = 61, .area = {0.05F, 0.3F}}) | to_float | to_layout(ImageLayout::kChannelsFirst),
-      resize(70) | center_crop(64) | to_float, resize(60) | center_crop(49) | cast(DType::kF32)};
+      resize(70) | center_crop(64) | to_float, resize(60) | center_crop(49) | cast(DType::kF32),
+      resize(48, 64) | to_float};
 }
 
 Dataset images_of(std::vector<Bytes> files, const Operations& operations) {
