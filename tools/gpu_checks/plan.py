@@ -36,7 +36,8 @@ PARTS = (
     Part("record", 100, "training", records.records, "PyTorch's record scripts"),
     Part("cifar10-fast-again", 25, "training", training.seeds(1), "the other seeds"),
     Part("cores", 80, "benchmarks", cores.cores, "the engine on 1 to 16 threads of the host, beside bare libjpeg"),
-    Part("photographs", 45, "benchmarks", photographs.photographs, "photographs into the GPU, for consumers of .8 and .99 of the rate"),
+    Part("photographs", 45, "benchmarks", photographs.photographs,
+         "photographs into the GPU, decoded on either side, for consumers of .8 and .99 of the rate"),
     # Of no call: chosen by --parts.
     Part("two-replicas", 200, "tests", correctness.two_replicas, "all suites on two replicas that share the GPU"),
     Part("shards", 30, "tests", correctness.shards, "virtual shards: the same weights on one replica, two, and all GPUs"),

@@ -130,7 +130,8 @@ def table(summary):
         bare = row["baseline_images_per_second"]
         lines.append(f"{row['load']} on {row['threads']} threads: {number(row['images_per_second'])} images/s"
                      + (f", bare {number(bare)}" if bare else ""))
-    lines.append(f"photographs into the GPU: {number(figures['photographs']['images_per_second'])} images/s")
+    for side, rate in (figures["photographs"]["images_per_second"] or {}).items():
+        lines.append(f"photographs into the GPU, decoded on the {side}: {number(rate)} images/s")
     for name, one in {"cifar10-fast": figures["cifar10-fast"], **figures["scripts"]}.items():
         if one["seconds"]:
             lines.append(f"{name}: {one['seconds']['n']} runs, {number(one['seconds']['median'])} s "
