@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import unittest
+import unittest.mock
 
 from gpu_checks import benchmarks, machine, plan, readers
 
@@ -68,6 +69,13 @@ class Command(Pretending):
         self.assertIn("no photographs", found["parts"]["photographs"]["why"])
         self.assertIn("no photographs", found["parts"]["cores"]["why"])
         self.assertTrue(found["figures"]["cores"])
+
+    def test_streams_that_differ_by_who_decodes_fail(self):
+        self.pretend_machine(True, PASSING)
+        with unittest.mock.patch.dict(os.environ, {"PRETENDED_DIGEST_device": "1"}):
+            done, found, _ = self.check(*self.data_words(), "--parts", "photographs")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("another stream than the host's", found["parts"]["photographs"]["why"])
 
     def test_a_call_has_its_parts(self):
         self.pretend_machine(True, PASSING)
