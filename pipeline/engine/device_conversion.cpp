@@ -128,6 +128,10 @@ void DeviceConversion::empty_overflow(std::byte* slot) const noexcept {
   if (decoded_ != nullptr) *reinterpret_cast<std::uint32_t*>(slot + overflow_) = 0;
 }
 
+std::size_t DeviceConversion::unused_bytes(const std::byte* slot) const noexcept {
+  return decoded_ == nullptr ? 0 : overflow_bytes_ - *reinterpret_cast<const std::uint32_t*>(slot + overflow_);
+}
+
 // Side by side, as long as there is room.
 void DeviceConversion::place_scratch(std::size_t rows, std::byte* slot) const {
   const std::span<JpegWindow> windows = jpeg_windows(slot);

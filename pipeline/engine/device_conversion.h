@@ -50,6 +50,8 @@ class DeviceConversion {
   JpegDestination jpeg_of(std::byte* slot, std::int64_t row) const noexcept;
   void move_jpeg(std::byte* slot, std::int64_t from, std::int64_t to) const noexcept;
   void empty_overflow(std::byte* slot) const noexcept;
+  // Returns how many bytes at its end hold nothing.
+  std::size_t unused_bytes(const std::byte* slot) const noexcept;
 
   // Writes the places of the rows' resident samples to a replica's part of the slot. `places`: by record.
   void pick(std::span<const std::int32_t> places, std::span<const std::uint64_t> records, std::byte* slot) const;

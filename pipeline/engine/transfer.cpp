@@ -69,7 +69,8 @@ void Transfer::send_share(const Slot& slot, std::size_t replica) {
   const std::uint64_t sequence = slot.position.sequence;
   Stream& stream = *stream_of_[replica];
   if (run_.plan.ragged.empty()) {
-    const std::size_t bytes = run_.shapes.empty() ? share.device.size() : slot.layout().buffer_bytes;
+    std::size_t bytes = run_.shapes.empty() ? share.device.size() : slot.layout().buffer_bytes;
+    if (conversion_) bytes -= conversion_->unused_bytes(share.host.data());
     stream.copy(share.device.data(), share.host.data() + run_.layout.sent_from, bytes);
   } else {
     send_tensors(slot, share, stream);

@@ -144,6 +144,8 @@ TEST(DeviceDecoding, SaysWhereAndWhy) {
   const Dataset kept = images_of(pictures(), chains().back());
   EXPECT_THAT(kept.explain(gpu), HasSubstr("decoding on the host: the samples are kept on the device"));
   EXPECT_THROW(Loader(dataset, cpu, kOnDevice), ConfigError);
+  EXPECT_EQ(value_of(Loader(dataset, gpu, {.decode = ConvertAt::kDevice}), "decoding"), "on the device");
+  EXPECT_EQ(value_of(Loader(dataset, gpu), "decoding"), "0 % on the device") << "to start with";
   Loader loader(dataset, gpu, {.decode = ConvertAt::kHost});
   while (loader.next()) {
   }
