@@ -23,6 +23,7 @@ struct JpegAxis {
 // A device needs `scratch_bytes` of memory for it, from `scratch` on, and divides them as the last places say.
 struct JpegWindow {
   std::int32_t coded = 0;                          // 0: the row holds pixels; nothing else counts
+  std::int32_t mirrored = 0;                       // 1: the result's lines are from right to left
   std::int32_t height = 0, width = 0;              // of the image
   std::int32_t components = 0;                     // 1, or 3: Y, Cb and Cr
   std::int32_t down = 1, across = 1;               // pixels a sample of Cb and Cr: 1 or 2; across also 4

@@ -296,7 +296,8 @@ struct BlendPixels {
       const int weight = taps.weights[x * taps.count + k];
       for (int c = 0; c < 3; ++c) sums[c] += fixed_product(from[3 * k + c], weight);
     }
-    for (int c = 0; c < 3; ++c) row.pixels[3 * item + c] = to_level(sums[c]);
+    const int to = window.mirrored != 0 ? item + row.width - 1 - 2 * x : item;
+    for (int c = 0; c < 3; ++c) row.pixels[3 * to + c] = to_level(sums[c]);
   }
 };
 

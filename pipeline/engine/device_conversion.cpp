@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "headrace/pipeline/plan/placement.h"
+#include "headrace/pipeline/engine/run_plan.h"
 
 namespace headrace {
 namespace {
@@ -21,22 +21,27 @@ PixelBorder kernel_border(Padding padding) {
 
 }  // namespace
 
-DeviceConversion::DeviceConversion(DeviceGroup& devices, const Fields& fields, std::vector<DevicePass> passes,
-                                   const BatchLayout& bus, DType result, std::optional<std::size_t> decoded)
-    : passes_(std::move(passes)), bus_(bus), result_type_(result) {
-  place(fields);
-  if (decoded) {
-    decoded_ = &*std::ranges::find(passes_, *decoded, &DevicePass::field);
+bool DeviceConversion::is_needed(const RunPlan& run) noexcept {
+  return !run.split.passes.empty() || run.decoding.field;
+}
+
+DeviceConversion::DeviceConversion(DeviceGroup& devices, const RunPlan& run)
+    : passes_(run.split.passes),
+      bus_(run.layout),
+      result_type_(run.options.converted),
+      decoded_(run.decoding.field) {
+  place(run.plan.fields);
+  if (decoded_) {
+    decoded_rows_ = run.decoding.pixels.with_front(bus_.local_rows);
     jpegs_ = add_drawn(sizeof(JpegWindow));
-    overflow_bytes_ =
-        aligned(std::max(bus.row_bytes[*decoded] * static_cast<std::size_t>(bus.local_rows) / 8, kMinOverflow));
+    overflow_bytes_ = aligned(std::max(static_cast<std::size_t>(decoded_rows_.elements()) / 8, kMinOverflow));
     overflow_ = bus_.buffer_bytes + drawn_bytes_;
     drawn_bytes_ += kConvertedAlignment + overflow_bytes_;  // the first of them count what is used
   }
   for (int r = 0; r < devices.size(); ++r) {
     kernels_.push_back(devices[r].input_kernels());
-    upload(devices[r]);
-    if (decoded_ == nullptr) continue;
+    if (!passes_.empty()) upload(devices[r]);
+    if (!decoded_) continue;
     const auto [scratch, is_first] = scratch_.try_emplace(&devices[r]);
     if (is_first) scratch->second = devices[r].allocate(kDecodingBytes);
     scratch_of_.push_back(&scratch->second);
@@ -100,12 +105,12 @@ void DeviceConversion::draw(const Rows& rows, std::byte* slot) const {
 }
 
 std::span<JpegWindow> DeviceConversion::jpeg_windows(std::byte* slot) const noexcept {
-  if (decoded_ == nullptr) return {};
+  if (!decoded_) return {};
   return {reinterpret_cast<JpegWindow*>(slot + jpegs_), static_cast<std::size_t>(bus_.local_rows)};
 }
 
 JpegDestination DeviceConversion::jpeg_of(std::byte* slot, std::int64_t row) const noexcept {
-  if (decoded_ == nullptr) return {};
+  if (!decoded_) return {};
   return {.row = {},
           .overflow = {{slot + overflow_ + kConvertedAlignment, overflow_bytes_},
                        *reinterpret_cast<std::uint32_t*>(slot + overflow_)},
@@ -113,23 +118,23 @@ JpegDestination DeviceConversion::jpeg_of(std::byte* slot, std::int64_t row) con
 }
 
 void DeviceConversion::move_jpeg(std::byte* slot, std::int64_t from, std::int64_t to) const noexcept {
-  if (decoded_ == nullptr) return;
+  if (!decoded_) return;
   const std::span<JpegWindow> windows = jpeg_windows(slot);
   JpegWindow& window = windows[static_cast<std::size_t>(to)];
   window = windows[static_cast<std::size_t>(from)];
   if (window.coded == 0) return;
-  const std::size_t bytes = bus_.row_bytes[decoded_->field];
-  std::byte* const rows = slot + bus_.offset[decoded_->field];
+  const std::size_t bytes = bus_.row_bytes[*decoded_];
+  std::byte* const rows = slot + bus_.offset[*decoded_];
   JpegWindowWriter::move(rows + static_cast<std::size_t>(from) * bytes,
                          rows + static_cast<std::size_t>(to) * bytes, bytes, window);
 }
 
 void DeviceConversion::empty_overflow(std::byte* slot) const noexcept {
-  if (decoded_ != nullptr) *reinterpret_cast<std::uint32_t*>(slot + overflow_) = 0;
+  if (decoded_) *reinterpret_cast<std::uint32_t*>(slot + overflow_) = 0;
 }
 
 std::size_t DeviceConversion::unused_bytes(const std::byte* slot) const noexcept {
-  return decoded_ == nullptr ? 0 : overflow_bytes_ - *reinterpret_cast<const std::uint32_t*>(slot + overflow_);
+  return !decoded_ ? 0 : overflow_bytes_ - *reinterpret_cast<const std::uint32_t*>(slot + overflow_);
 }
 
 // Side by side, as long as there is room.
@@ -157,8 +162,7 @@ std::uint64_t DeviceConversion::decode(std::size_t replica, Stream& stream, std:
   kernels_[replica]->decode_jpegs(
       stream, {.rows = windows,
                .windows = arrived.view({bus_.local_rows, bytes}, DType::kU8, jpegs_),
-               .pixels = arrived.view(decoded_->input.shape.with_front(bus_.local_rows), DType::kU8,
-                                      bus_.offset[decoded_->field]),
+               .pixels = arrived.view(decoded_rows_, DType::kU8, bus_.offset[*decoded_]),
                .scratch = scratch.view({static_cast<std::int64_t>(scratch.size())}, DType::kU8)});
   return static_cast<std::uint64_t>(coded);
 }
@@ -203,7 +207,7 @@ TensorView DeviceConversion::kernel_output(const DevicePass& pass, const Place& 
 std::uint64_t DeviceConversion::submit(int replica, Stream& stream, std::byte* slot, const Buffer& arrived,
                                        const Buffer& results, std::span<const TensorView> resident) const {
   const auto index = static_cast<std::size_t>(replica);
-  const std::uint64_t decoded = decoded_ != nullptr ? decode(index, stream, slot, arrived) : 0;
+  const std::uint64_t decoded = decoded_ ? decode(index, stream, slot, arrived) : 0;
   const auto view = [&](const Shape& shape, DType dtype, std::size_t offset) {
     return arrived.view(shape, dtype, offset - bus_.sent_from);
   };

@@ -15,17 +15,18 @@
 
 namespace headrace {
 
+struct RunPlan;
+
 // A device receives the rows of the bus layout, followed by each row's window for every pass that moves pixels, by
 // each row's tone for every pass that changes it and, if the samples are resident, by the place of each row's
 // sample; if it decodes, by each row's JpegWindow. The results lie in another buffer on the device, pass after
 // pass.
 class DeviceConversion {
  public:
-  // Allocates the constants on every device and waits until they have arrived. `fields` are a finished sample's,
-  // `bus` is the layout of the rows; if it keeps the passes' fields apart, their samples are resident. `result` is
-  // the type of the passes' results: f32 or bf16; `decoded` is the field whose rows devices may decode.
-  DeviceConversion(DeviceGroup& devices, const Fields& fields, std::vector<DevicePass> passes,
-                   const BatchLayout& bus, DType result, std::optional<std::size_t> decoded);
+  // Returns whether devices convert or decode anything.
+  static bool is_needed(const RunPlan& run) noexcept;
+  // Allocates the constants on every device and waits until they have arrived, and the memory in which it decodes.
+  DeviceConversion(DeviceGroup& devices, const RunPlan& run);
   DeviceConversion(const DeviceConversion&) = delete;
   DeviceConversion& operator=(const DeviceConversion&) = delete;
 
@@ -87,7 +88,8 @@ class DeviceConversion {
   DType result_type_;
   std::size_t drawn_bytes_ = 0, result_bytes_ = 0;
   std::size_t picks_ = 0;                                      // in a replica's part of a slot
-  const DevicePass* decoded_ = nullptr;                        // the pass whose rows devices may decode
+  std::optional<std::size_t> decoded_;                         // the field whose rows devices may decode
+  Shape decoded_rows_;                                         // all of a replica
   std::size_t jpegs_ = 0, overflow_ = 0, overflow_bytes_ = 0;  // in a replica's part of a slot
   std::map<const Device*, Buffer> scratch_;                    // in which each of them decodes
   std::vector<const Buffer*> scratch_of_;                      // the replica's

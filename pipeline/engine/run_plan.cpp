@@ -294,7 +294,7 @@ RunPlan::RunPlan(const Dataset& dataset, const DeviceGroup& devices, const Loade
                  ? BatchLayout(host.fields, schedule.largest_batch(), range_of(options.world, devices.size()),
                                resident_fields(split, residency))
                  : largest_of(shapes, range_of(options.world, devices.size()))),
-      program(host),
+      program(host, decoding.field),
       ragged(ragged_rows_of(plan)),
       copies_rows(filter_failures.empty() && program.copies_columns()) {
   if (options.start) {

@@ -30,7 +30,9 @@ Slot::Slot(DeviceGroup& devices, const Fields& fields, const BatchLayout& layout
     share.where = &device;
     share.host = in_place ? device.allocate(bytes) : device.allocate_pinned(bytes);
     if (!in_place) share.device = device.allocate(bytes - layout.sent_from);
-    if (conversion != nullptr) share.results = device.allocate(conversion->result_bytes());
+    if (conversion != nullptr && conversion->result_bytes() > 0) {
+      share.results = device.allocate(conversion->result_bytes());
+    }
     std::memset(share.host.data(), 0, bytes);
     share.ready = device.create_event();
     share.fence = device.create_event();

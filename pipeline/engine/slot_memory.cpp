@@ -152,10 +152,7 @@ Choice choose_prefetch(const Dataset& dataset, DeviceGroup& devices, const Loade
   Budgets budgets(options);
   const RunPlan run(dataset, devices, options, budgets);
   std::optional<DeviceConversion> conversion;
-  if (!run.split.passes.empty()) {
-    conversion.emplace(devices, run.plan.fields, run.split.passes, run.layout, run.options.converted,
-                       run.decoding.field);
-  }
+  if (DeviceConversion::is_needed(run)) conversion.emplace(devices, run);
   const Slot::Bytes one = Slot::bytes(devices, run.layout, conversion ? &*conversion : nullptr);
   return choice_of(count_slots(run, rooms_of(devices, budgets, one)));
 }

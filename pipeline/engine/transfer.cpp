@@ -8,9 +8,7 @@ namespace headrace {
 
 Transfer::Transfer(const RunPlan& run, DeviceGroup& devices, MemoryBudget& budget) : run_(run) {
   const auto& passes = run.split.passes;
-  if (!passes.empty()) {
-    conversion_.emplace(devices, run.plan.fields, passes, run.layout, run.options.converted, run.decoding.field);
-  }
+  if (DeviceConversion::is_needed(run)) conversion_.emplace(devices, run);
   if (run.residency.resident) {
     resident_.emplace(devices, run.host.fields, passes, run.layout, run.residency.records, budget);
   }

@@ -11,6 +11,7 @@
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/devices/base/sizes.h"
 #include "headrace/pipeline/operations/machinery/definition.h"
+#include "headrace/pipeline/operations/machinery/pixel_step.h"
 #include "headrace/pipeline/plan/sample_program.h"
 
 namespace headrace {
@@ -135,7 +136,7 @@ namespace {
 
 // Returns whether the host's last step on the field decodes the image and resizes a part of it.
 bool ends_with_decoding(const StreamPlan& host, std::size_t index) {
-  if (host.cached_stages() > 0 || !host.parts.empty()) return false;
+  if (host.cached_stages() > 0 || !host.parts.empty() || host.fields[index].shape.is_dynamic()) return false;
   const std::string& name = host.fields[index].name;
   const Fields& fields = host.source->info().fields;
   const auto field = std::ranges::find(fields, name, &Field::name);
@@ -147,17 +148,20 @@ bool ends_with_decoding(const StreamPlan& host, std::size_t index) {
     if (operation.spans_fields() && operation.touches(name)) return false;
   }
   Field encoded = *field;
-  const std::vector<NamedStep> steps = compile_steps(encoded, host.sample_stages, false);
+  std::vector<NamedStep> steps = compile_steps(encoded, host.sample_stages, false);
+  merge_mirroring(steps, encoded.shape);
   return !steps.empty() && steps.back().step->encoded_images() != nullptr;
 }
 
-std::string obstacle_to_decoding(const DeviceSplit& split, const ResidentChoice& residency,
+std::string obstacle_to_decoding(const StreamPlan& plan, const ResidentChoice& residency,
                                  const DeviceGroup& devices) {
-  if (split.passes.empty()) return split.reason;
   if (residency.resident) return "the samples are kept on the device";
+  if (plan.buckets != nullptr || !plan.ragged.empty()) return "the batches differ in shape";
+  if (!plan.batch_operations.empty()) return why_none(plan);
+  if (std::string obstacle = obstacle_to_split(devices); !obstacle.empty()) return obstacle;
   for (int r = 0; r < devices.size(); ++r) {
-    const std::string& name = devices[r].info().name;
-    if (!devices[r].input_kernels()->decodes_jpegs()) return fmt::format("{} has no kernel for it", name);
+    if (devices[r].input_kernels()->decodes_jpegs()) continue;
+    return fmt::format("{} has no kernel for it", devices[r].info().name);
   }
   if (devices.free_bytes_each() < 2 * kDecodingBytes) {
     return fmt::format("a device has less than {} MB left", 2 * kDecodingBytes >> 20);
@@ -169,13 +173,18 @@ std::string obstacle_to_decoding(const DeviceSplit& split, const ResidentChoice&
 
 DecodeChoice choose_decoding(const StreamPlan& plan, const DeviceSplit& split, const ResidentChoice& residency,
                              const DeviceGroup& devices, ConvertAt at) {
-  if (at == ConvertAt::kHost) return {.field = {}, .reason = "as the options say"};
-  DecodeChoice choice{.field = {}, .reason = obstacle_to_decoding(split, residency, devices)};
+  DecodeChoice choice;
+  if (at == ConvertAt::kHost) {
+    choice.reason = "as the options say";
+    return choice;
+  }
+  choice.reason = obstacle_to_decoding(plan, residency, devices);
   if (choice.reason.empty()) {
     const StreamPlan host = host_part(plan, split.passes);
-    for (const DevicePass& pass : split.passes) {
-      if (!choice.field && ends_with_decoding(host, pass.field)) choice.field = pass.field;
+    for (std::size_t i = 0; i < host.fields.size() && !choice.field; ++i) {
+      if (ends_with_decoding(host, i)) choice.field = i;
     }
+    if (choice.field) choice.pixels = host.fields[*choice.field].shape;
     choice.reason = choice.field
                         ? fmt::format("JPEGs of '{}', as windows of their bits", plan.fields[*choice.field].name)
                         : "no image is decoded and resized last on the host";

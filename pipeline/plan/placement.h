@@ -50,17 +50,18 @@ struct ResidentChoice {
 ResidentChoice choose_residency(const StreamPlan& plan, const DeviceSplit& split, const DeviceGroup& devices,
                                 const ResidentWish& wish);
 
-// Where the JPEGs of a field become the pixels that its device pass reads.
+// Where the JPEGs of a field become the pixels of its rows.
 struct DecodeChoice {
   std::optional<std::size_t> field;  // std::nullopt: all are decoded on the host
+  Shape pixels;                      // of a row: (height, width, 3)
   std::string reason;                // why it is so
 };
 
 // The bytes of each device's memory in which it decodes.
 inline constexpr std::uint64_t kDecodingBytes = std::uint64_t{64} << 20;
 
-// Devices decode if the host's last step on the field decodes and resizes by itself, and the samples are not kept.
-// Throws ConfigError if they have to and cannot.
+// Devices decode if the host's last step on the field decodes and resizes by itself, perhaps with a mirroring
+// after it, and the samples are not kept. Throws ConfigError if they have to and cannot.
 DecodeChoice choose_decoding(const StreamPlan& plan, const DeviceSplit& split, const ResidentChoice& residency,
                              const DeviceGroup& devices, ConvertAt at);
 

@@ -49,8 +49,16 @@ enum class Form {
 class SectionCompiler {
  public:
   // `field`: the section's first in the record; `view`: its first.
-  SectionCompiler(SampleCode& code, const StreamPlan& plan, Form form, std::size_t field, std::size_t view)
-      : code_(code), plan_(plan), form_(form), field_(field), view_(view), fields_(plan.source->info().fields) {
+  // `decoded`: the field whose rows devices may decode.
+  SectionCompiler(SampleCode& code, const StreamPlan& plan, Form form, std::size_t field, std::size_t view,
+                  std::optional<std::size_t> decoded = {})
+      : code_(code),
+        plan_(plan),
+        form_(form),
+        field_(field),
+        view_(view),
+        decoded_(decoded),
+        fields_(plan.source->info().fields) {
     HEADRACE_CHECK(view < kMaxFields, "a combined sample has too many fields");
   }
 
@@ -201,6 +209,7 @@ class SectionCompiler {
 
   void make_rows(std::span<const SampleStage> stages) {
     run_stages(stages, /*cached=*/false, [&](std::size_t field, std::vector<NamedStep> steps) {
+      if (field == decoded_) merge_mirroring(steps, fields_[field].shape);
       const bool copied = steps.empty() || is_ragged(plan_, field);
       if (copied) {
         const std::uint16_t in = run_steps(field, steps);
@@ -219,6 +228,7 @@ class SectionCompiler {
   const StreamPlan& plan_;
   Form form_;
   std::size_t field_, view_;
+  std::optional<std::size_t> decoded_;
   Fields fields_;  // after the stages so far
 };
 
@@ -246,9 +256,10 @@ std::vector<NamedStep> compile_steps(Field& field, std::span<const SampleStage> 
   return steps.take();
 }
 
-SampleCode compile_samples(const StreamPlan& plan, std::span<const SampleStage> stages, bool to_rows) {
+SampleCode compile_samples(const StreamPlan& plan, std::span<const SampleStage> stages, bool to_rows,
+                           std::optional<std::size_t> decoded) {
   SampleCode code;
-  SectionCompiler compiler(code, plan, to_rows ? Form::kRows : Form::kSample, /*field=*/0, /*view=*/0);
+  SectionCompiler compiler(code, plan, to_rows ? Form::kRows : Form::kSample, /*field=*/0, /*view=*/0, decoded);
   code.plan = compiler.compile(stages);
   code.fields = compiler.fields();
   code.records = plan.source->info().records;

@@ -154,8 +154,8 @@ void copy_column(const FieldColumn& column, std::span<const std::uint64_t> recor
 
 }  // namespace
 
-SampleProgram::SampleProgram(const StreamPlan& plan)
-    : code_(compile_samples(plan, plan.sample_stages, /*to_rows=*/true)),
+SampleProgram::SampleProgram(const StreamPlan& plan, std::optional<std::size_t> decoded)
+    : code_(compile_samples(plan, plan.sample_stages, /*to_rows=*/true, decoded)),
       random_operations_(random_after_caches(plan)) {
   name_stages();
   if (plan.source->info().images_checked) {

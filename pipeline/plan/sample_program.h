@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -106,7 +107,8 @@ class SampleProgram {
   using Rows = SampleRows;
 
   // Compiles a plan to rows of a batch. Binds its caches.
-  explicit SampleProgram(const StreamPlan& plan);
+  // `decoded`: the field whose rows devices may decode.
+  explicit SampleProgram(const StreamPlan& plan, std::optional<std::size_t> decoded = {});
   // Compiles `stages` alone, on the records or the combined parts of the plan, to samples for make_sample(). Binds
   // the parts' caches.
   SampleProgram(const StreamPlan& plan, std::span<const SampleStage> stages);
@@ -189,6 +191,7 @@ std::vector<NamedStep> compile_steps(Field& field, std::span<const SampleStage> 
 
 // Compiles the stages on what the plan's source or parts give; with `to_rows` the plan's caches and checks, too,
 // and a batch's rows as the destination.
-SampleCode compile_samples(const StreamPlan& plan, std::span<const SampleStage> stages, bool to_rows);
+SampleCode compile_samples(const StreamPlan& plan, std::span<const SampleStage> stages, bool to_rows,
+                           std::optional<std::size_t> decoded = {});
 
 }  // namespace headrace

@@ -126,6 +126,63 @@ FieldView PixelStep::run(const FieldView& in, const StepContext& context, StepOu
   return {.bytes = out, .shape = result_shape(in, window)};
 }
 
+bool PixelStep::only_mirrors(const Shape& result) const noexcept {
+  return input_ == result && result.rank() == 3 && !result.is_dynamic() && !pass_.changes_values() &&
+         pass_.from_type == DType::kU8 && pass_.to_type == DType::kU8 &&
+         pass_.from_layout == ImageLayout::kChannelsLast && pass_.to_layout == ImageLayout::kChannelsLast &&
+         pass_.holes.empty() && !pass_.flat && pass_.window.border() == nullptr;
+}
+
+bool PixelStep::mirrors(const StepContext& context) const {
+  return pass_.window.choose(input_[0], input_[1], context).mirrored;
+}
+
+namespace {
+
+class MirroredStep final : public Step {
+ public:
+  MirroredStep(std::unique_ptr<Step> decoding, std::unique_ptr<PixelStep> mirroring)
+      : decoding_(std::move(decoding)), mirroring_(std::move(mirroring)) {}
+
+  bool takes_long() const noexcept override { return true; }
+  EncodedImages* encoded_images() noexcept override { return decoding_->encoded_images(); }
+
+  FieldView run(const FieldView& in, const StepContext& context, StepOutput& output) const override {
+    Scratch& scratch = *context.scratch;
+    if (output.jpeg() == nullptr) {
+      StepOutput between(scratch, scratch.unmirrored);
+      return mirroring_->run(decoding_->run(in, context, between), context, output);
+    }
+    FieldView made = decoding_->run(in, context, output);
+    JpegWindow& window = *output.jpeg()->window;
+    if (window.coded != 0) {
+      window.mirrored = mirroring_->mirrors(context) ? 1 : 0;
+      return made;
+    }
+    const std::span<std::byte> copy = scratch.grow(scratch.unmirrored, made.bytes.size());
+    std::ranges::copy(made.bytes, copy.begin());
+    made.bytes = copy;
+    return mirroring_->run(made, context, output);
+  }
+
+ private:
+  std::unique_ptr<Step> decoding_;
+  std::unique_ptr<PixelStep> mirroring_;
+};
+
+}  // namespace
+
+void merge_mirroring(std::vector<NamedStep>& steps, const Shape& result) {
+  if (steps.size() < 2) return;
+  NamedStep &decoding = steps[steps.size() - 2], &mirroring = steps.back();
+  auto* const pass = dynamic_cast<PixelStep*>(mirroring.step.get());
+  if (pass == nullptr || decoding.step->encoded_images() == nullptr || !pass->only_mirrors(result)) return;
+  static_cast<void>(mirroring.step.release());
+  decoding.step = std::make_unique<MirroredStep>(std::move(decoding.step), std::unique_ptr<PixelStep>(pass));
+  decoding.name += " | " + mirroring.name;
+  steps.pop_back();
+}
+
 void compile_step(StepList& steps, const OperationDefinition& operation, const OperationPlace& place) {
   if (operation.compile(steps, place)) return;
   if (auto* pass = steps.last<PixelStep>(); pass != nullptr && pass->add(operation, place)) {

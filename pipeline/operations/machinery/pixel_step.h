@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "headrace/pipeline/operations/machinery/pixel_pass.h"
 #include "headrace/pipeline/operations/machinery/step.h"
@@ -11,7 +12,7 @@ namespace headrace {
 class PixelStep final : public Step {
  public:
   // An empty pass over `input`.
-  explicit PixelStep(const Field& input) : pass_(input, kHostPass) {}
+  explicit PixelStep(const Field& input) : pass_(input, kHostPass), input_(input.shape) {}
 
   // Adds the operation. Returns false if it needs a separate pass after this one.
   bool add(const OperationDefinition& operation, const OperationPlace& place) {
@@ -19,6 +20,11 @@ class PixelStep final : public Step {
   }
 
   FieldView run(const FieldView& in, const StepContext& context, StepOutput& output) const override;
+
+  // Returns whether it gives the image u8 (H, W, C) that it reads, or that image mirrored, if it gives this shape.
+  bool only_mirrors(const Shape& result) const noexcept;
+  // Returns which, for a record. REQUIRES: only_mirrors().
+  bool mirrors(const StepContext& context) const;
 
  private:
   // The pixels that a pass reads, including a border.
@@ -37,7 +43,12 @@ class PixelStep final : public Step {
   Shape result_shape(const FieldView& in, const CropWindow& window) const;
 
   PixelPass pass_;
+  Shape input_;
 };
+
+// If the last step only mirrors what the one before it decodes and resizes, makes one of both, so that a device
+// may do both. `result` is the shape after them.
+void merge_mirroring(std::vector<NamedStep>& steps, const Shape& result);
 
 // Compiles the operation: as a step of its own, or as part of the pass over pixels that is the last step or a new
 // one.

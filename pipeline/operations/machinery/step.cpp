@@ -36,12 +36,14 @@ std::size_t Scratch::bytes() const noexcept {
   std::size_t between = made.capacity();
   for (const std::vector<std::byte>& field : fields) between += field.capacity();
   for (const std::vector<std::byte>& sample : samples_made) between += sample.capacity();
-  return between + canvas.bytes.capacity() + decoded.capacity() + turned.capacity() + results[0].capacity() +
-         results[1].capacity() + read.capacity() + stored_index.capacity() + jpeg_index.bytes();
+  return between + canvas.bytes.capacity() + decoded.capacity() + turned.capacity() + unmirrored.capacity() +
+         results[0].capacity() + results[1].capacity() + read.capacity() + stored_index.capacity() +
+         jpeg_index.bytes();
 }
 
 void Scratch::free_buffers() noexcept {
-  for (std::vector<std::byte>* buffer : {&decoded, &turned, &results[0], &results[1], &read, &stored_index}) {
+  for (std::vector<std::byte>* buffer :
+       {&decoded, &turned, &unmirrored, &results[0], &results[1], &read, &stored_index}) {
     std::vector<std::byte>().swap(*buffer);
   }
   std::vector<std::byte>().swap(made);

@@ -67,6 +67,7 @@ struct Scratch {
   Canvas canvas;
   std::vector<std::byte> decoded;                         // inside one step
   std::vector<std::byte> turned;                          // the same pixels, turned
+  std::vector<std::byte> unmirrored;                      // resized from them
   std::vector<std::byte> results[2];                      // between steps, alternating
   std::array<std::vector<std::byte>, kMaxFields> fields;  // between operations on several fields
   std::vector<std::byte> made;                            // by such an operation

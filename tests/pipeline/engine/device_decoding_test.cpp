@@ -42,8 +42,12 @@ std::vector<Operations> chains() {
   return {
       random_resized_crop({.size = 64}) | to_float,
       random_resized_crop({.size = 61, .area = {0.05F, 0.3F}}) | to_float | to_layout(ImageLayout::kChannelsFirst),
-      resize(70) | center_crop(64) | to_float, resize(60) | center_crop(49) | cast(DType::kF32),
-      resize(48, 64) | to_float};
+      resize(70) | center_crop(64) | to_float,
+      resize(60) | center_crop(49) | cast(DType::kF32),
+      resize(48, 64) | to_float,
+      random_resized_crop({.size = 64}) | flip(),
+      resize(70) | center_crop(63) | flip(0.7F) | flip(0.3F),
+      resize(60, 50)};
 }
 
 Dataset images_of(std::vector<Bytes> files, const Operations& operations) {
@@ -141,7 +145,7 @@ TEST(DeviceDecoding, SaysWhereAndWhy) {
   EXPECT_THAT(dataset.explain(gpu, ConvertAt::kAuto, Residency::kAuto, ConvertAt::kHost),
               HasSubstr("decoding on the host: as the options say"));
   EXPECT_THAT(dataset.explain(discrete), HasSubstr("decoding on the host: gpu:0 has no kernel for it"));
-  const Dataset kept = images_of(pictures(), chains().back());
+  const Dataset kept = images_of(pictures(), chains()[2]);
   EXPECT_THAT(kept.explain(gpu), HasSubstr("decoding on the host: the samples are kept on the device"));
   EXPECT_THROW(Loader(dataset, cpu, kOnDevice), ConfigError);
   EXPECT_EQ(value_of(Loader(dataset, gpu, {.decode = ConvertAt::kDevice}), "decoding"), "on the device");
