@@ -14,7 +14,8 @@ struct JpegAxis {
 };
 
 // Describes a row; lies beside it. All places are in bytes, those of what was sent from the row's beginning, also
-// where it lies after all rows, and at addresses that are multiples of 4. Sent were, where it says:
+// where it lies after all rows, and at addresses that are multiples of 4. The following were sent, at these
+// places:
 //   tables   JpegTables
 //   starts   JpegInterval of each interval that is read: row of MCUs after row of MCUs
 //   axes     of the vertical, then of the horizontal axis: the i32 number of the first tap of each pixel of the
@@ -34,8 +35,9 @@ struct JpegWindow {
   JpegAxis vertical = {}, horizontal = {};
   std::int32_t tables = 0, starts = 0, axes = 0, bits = 0, end = 0;
   std::int32_t scratch = 0, scratch_bytes = 0;
-  // From `scratch`, multiples of 16: the axes, blocks of i16 coefficients, of u8 samples, then the used pixels in
-  // u8 (H, W, 3), and their sums for each row of the result in FixedLevel (h, W, 3).
+  // Of `scratch_bytes` from `scratch` on, at multiples of 16. First the tables by which codes are looked up; then
+  // the axes, blocks of i16 coefficients, of u8 samples, the used pixels in u8 (H, W, 3), and their sums for each
+  // row of the result in FixedLevel (h, W, 3).
   std::int32_t weights = 0, coefficients = 0, samples = 0, colors = 0, levels = 0;
 
   // Returns the 8 x 8 blocks of a component, and of all before it.

@@ -8,7 +8,8 @@ namespace headrace {
 namespace {
 
 constexpr int kThreads = 128;
-constexpr int kMaxRows = 65535;  // of a grid
+constexpr int kMaxRows = 65535;   // of a grid
+constexpr int kMaxBlocks = 1024;  // of a row: one large window must not give all rows as many
 
 template <typename Step>
 __global__ void __launch_bounds__(kThreads) decode_rows(cuda::jpeg::Rows rows) {
@@ -22,7 +23,7 @@ __global__ void __launch_bounds__(kThreads) decode_rows(cuda::jpeg::Rows rows) {
 cudaError_t launch_jpeg_kernels(const JpegDecoding& decoding, cudaStream_t stream) {
   cudaError_t status = cudaSuccess;
   cuda::jpeg::for_each_launch(decoding, [&]<typename Step>(Step, cuda::jpeg::Rows rows, int count, int items) {
-    const auto blocks = static_cast<unsigned int>((items + kThreads - 1) / kThreads);
+    const auto blocks = static_cast<unsigned int>(std::min((items + kThreads - 1) / kThreads, kMaxBlocks));
     for (; count > 0 && status == cudaSuccess; rows.first += kMaxRows, count -= kMaxRows) {
       const dim3 grid(blocks, static_cast<unsigned int>(std::min(count, kMaxRows)));
       decode_rows<Step><<<grid, kThreads, 0, stream>>>(rows);

@@ -141,16 +141,18 @@ struct ReadIntervals {
     int predictors[3] = {start.predictors[0], start.predictors[1], start.predictors[2]};
     const int first = begin * window.interval, after = first + window.interval;
     const int last = window.first_column + window.columns;
+    bool sound = true;  // an index that is not the file's leaves zeros, not what was here before
     HEADRACE_ROLLED
     for (int column = first; column < (after < last ? after : last); ++column) {
-      if (!read_mcu(row, bits, predictors, mcu_row, column - window.first_column)) return;
+      sound = read_mcu(row, bits, predictors, mcu_row, column - window.first_column, sound);
     }
   }
 
  private:
-  // Skips the MCU if its column, counted from the window's first one, is negative. Returns false if it is damaged.
+  // Skips the MCU if its column, counted from the window's first one, is negative; makes it zero if it is not
+  // `sound`. Returns whether it is.
   HEADRACE_HOST_DEVICE static bool read_mcu(const Row& row, BitReader& bits, int (&predictors)[3], int mcu_row,
-                                            int column) {
+                                            int column, bool sound) {
     HEADRACE_ROLLED
     for (int c = 0; c < row.window.components; ++c) {
       const int across = row.across(c), in_mcu = row.down(c) * across;
@@ -159,17 +161,17 @@ struct ReadIntervals {
         const int y = mcu_row * row.down(c) + i / across, x = column * across + i % across;
         const int block = row.window.blocks_before(c) + y * row.window.columns * across + x;
         std::int16_t* const to = row.made<std::int16_t>(row.window.coefficients) + block * kBlockValues;
-        if (!read_block(row, bits, c == 0 ? 0 : 2, predictors[c], column < 0 ? nullptr : to)) return false;
+        if (column >= 0) {
+          for (int k = 0; k < kBlockValues; k += 8) store_pack<8>(to + k, Pack<std::int16_t, 8>{});
+        }
+        sound = sound && read_block(row, bits, c == 0 ? 0 : 2, predictors[c], column < 0 ? nullptr : to);
       }
     }
-    return true;
+    return sound;
   }
 
   HEADRACE_HOST_DEVICE static bool read_block(const Row& row, BitReader& bits, int code, int& predictor,
                                               std::int16_t* to) {
-    if (to != nullptr) {
-      for (int i = 0; i < kBlockValues; i += 8) store_pack<8>(to + i, Pack<std::int16_t, 8>{});
-    }
     unsigned symbol = 0;
     if (!read_symbol(row, bits, code, symbol)) return false;
     predictor += bits.value(static_cast<int>(symbol & 15));
@@ -208,8 +210,13 @@ struct Transform {
     std::uint8_t* const samples = row.made<std::uint8_t>(window.samples) +
                                   window.blocks_before(component) * kBlockValues +
                                   block / wide * kBlockSide * stride + block % wide * kBlockSide;
-    inverse_dct(row.made<std::int16_t>(window.coefficients) + item * kBlockValues,
-                row.tables().quantizers[component], samples, stride);
+    std::int16_t coefficients[kBlockValues];
+    const std::int16_t* const from = row.made<std::int16_t>(window.coefficients) + item * kBlockValues;
+    for (int i = 0; i < kBlockValues; i += 8) {
+      const Pack<std::int16_t, 8> eight = load_pack<8>(from + i);
+      for (int k = 0; k < 8; ++k) coefficients[i + k] = eight.values[k];
+    }
+    inverse_dct(coefficients, row.tables().quantizers[component], samples, stride);
   }
 };
 

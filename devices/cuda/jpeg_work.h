@@ -1,5 +1,5 @@
-// From a JPEG's coefficients to pixels, as libjpeg-turbo's vector code computes them, bit for bit: for GPUs, and
-// for tests' twin on the host. Private to the CUDA backend.
+// From a JPEG's coefficients to pixels, as libjpeg-turbo's vector code (SSE2, AVX2) computes them, bit for bit:
+// for GPUs, and for tests' twin on the host. Private to the CUDA backend.
 //
 // Sources: libjpeg-turbo's "islow" inverse DCT after Loeffler, Ligtenberg and Moschytz (ICASSP 1989), its "fancy"
 // upsampling (triangle filters), and JFIF's colours. All of it is integer arithmetic. Dequantised coefficients and

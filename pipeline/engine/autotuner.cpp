@@ -146,18 +146,21 @@ void Autotuner::share_decoding(const TuningWindow& window) {
                                    window.examples_per_second / share_rate_);
     share_ = kept_share_;
     patience_ = kLongPatience;
+    fell_ = false;
     return;
   }
   kept_share_ = share_;
   share_rate_ = window.examples_per_second;
   if (patience_ > 0) --patience_;
   const bool starve = window.stalled >= kStalls && window.compute_waits < kComputeWaits;
-  if (starve && share_ < kWholeShare && patience_ <= kPatience) {
+  if (starve && share_ < kWholeShare && (patience_ <= kPatience || fell_)) {
     share_ = std::min(share_ + kShareStep, kWholeShare);
     patience_ = kPatience;
+    fell_ = false;
   } else if (window.stalled < kNoStall && share_ > 0 && patience_ == 0) {
     share_ = std::max(share_ - kShareStep, 0);
     patience_ = kLongPatience;
+    fell_ = true;
   } else {
     return;
   }

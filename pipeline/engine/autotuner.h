@@ -77,6 +77,7 @@ class Autotuner {
   double loss_ = 1;                            // of the kept number against the best one
   std::string refused_;
   int share_ = 0, kept_share_ = 0;
+  bool fell_ = false;      // the share, when it last changed
   int patience_ = 0;       // windows before the share may fall
   double share_rate_ = 0;  // with kept_share_
   double stalled_sum_ = 0;

@@ -34,7 +34,8 @@ DeviceConversion::DeviceConversion(DeviceGroup& devices, const RunPlan& run)
   if (decoded_) {
     decoded_rows_ = run.decoding.pixels.with_front(bus_.local_rows);
     jpegs_ = add_drawn(sizeof(JpegWindow));
-    overflow_bytes_ = aligned(std::max(static_cast<std::size_t>(decoded_rows_.elements()) / 8, kMinOverflow));
+    const auto rows = static_cast<std::size_t>(decoded_rows_.elements());
+    overflow_bytes_ = aligned(std::max(rows / 8, std::min(rows / 2, kMinOverflow)));
     overflow_ = bus_.buffer_bytes + drawn_bytes_;
     drawn_bytes_ += kConvertedAlignment + overflow_bytes_;  // the first of them count what is used
   }
@@ -129,8 +130,10 @@ void DeviceConversion::move_jpeg(std::byte* slot, std::int64_t from, std::int64_
                          rows + static_cast<std::size_t>(to) * bytes, bytes, window);
 }
 
-void DeviceConversion::empty_overflow(std::byte* slot) const noexcept {
-  if (decoded_) *reinterpret_cast<std::uint32_t*>(slot + overflow_) = 0;
+void DeviceConversion::forget_jpegs(std::byte* slot) const noexcept {
+  if (!decoded_) return;
+  for (JpegWindow& window : jpeg_windows(slot)) window.coded = 0;
+  *reinterpret_cast<std::uint32_t*>(slot + overflow_) = 0;
 }
 
 std::size_t DeviceConversion::unused_bytes(const std::byte* slot) const noexcept {

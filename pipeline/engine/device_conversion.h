@@ -47,10 +47,10 @@ class DeviceConversion {
   void draw(const Rows& rows, std::byte* slot) const;
 
   // Of a replica's part of the slot; nothing if devices decode none. Returns where a row's window goes, without
-  // the row; moves one to another row; makes all that rows share free for the next batch.
+  // the row; moves one to another row; forgets those of the batch before.
   JpegDestination jpeg_of(std::byte* slot, std::int64_t row) const noexcept;
   void move_jpeg(std::byte* slot, std::int64_t from, std::int64_t to) const noexcept;
-  void empty_overflow(std::byte* slot) const noexcept;
+  void forget_jpegs(std::byte* slot) const noexcept;
   // Returns how many bytes at its end hold nothing.
   std::size_t unused_bytes(const std::byte* slot) const noexcept;
 

@@ -280,7 +280,7 @@ RunPlan::RunPlan(const Dataset& dataset, const DeviceGroup& devices, const Loade
                                   .epochs = options.epochs,
                                   .budget_bytes = options.resident_budget_bytes,
                                   .host_budget_bytes = options.memory_budget_bytes})),
-      decoding(choose_decoding(plan, split, residency, devices, options.decode)),
+      decoding(choose_decoding(plan, split, residency, devices, options.decode, options.pinned_budget_bytes > 0)),
       host(host_part(plan, split.passes)),
       schedule(plan, options.seed, options.epochs,
                {.even = options.even_shares, .replicas = std::max(options.world.total, devices.size())}),

@@ -60,7 +60,10 @@ Slot::Bytes Slot::bytes(DeviceGroup& devices, const BatchLayout& layout, const D
 
 void Slot::begin(const BatchPosition& at) {
   take_in(at);
-  for (SlotShare& share : shares) clear_rest(share);
+  for (SlotShare& share : shares) {
+    clear_rest(share);
+    if (conversion_ != nullptr) conversion_->forget_jpegs(share.host.data());
+  }
 }
 
 void Slot::begin_failed(const BatchPosition& at, Failure why) {
@@ -118,7 +121,6 @@ void Slot::take_in(const BatchPosition& at) {
     share.first = layout_->first_of(at.global_examples, r);
     share.rows = layout_->first_of(at.global_examples, r + 1) - share.first;
     share.released = false;
-    if (conversion_ != nullptr) conversion_->empty_overflow(share.host.data());
   }
 }
 

@@ -32,7 +32,7 @@ class DecodeStep final : public Step {
  public:
   explicit DecodeStep(DecodeStage stage) : stage_(std::move(stage)) {}
 
-  const DecodeOptions& options() const noexcept { return stage_.options; }
+  const DecodeStage& stage() const noexcept { return stage_; }
   bool takes_long() const noexcept override { return true; }
   FieldView run(const FieldView& in, const StepContext& context, StepOutput& output) const override;
 

@@ -21,7 +21,7 @@ class RandomResizedCropStep final : public Step {
       : options_(options), number_(number) {}
 
   // Makes the step accept encoded images instead of pixels.
-  void decode_by_itself(const DecodeOptions& options) { encoded_ = EncodedImages{.options = options}; }
+  void decode_by_itself(const DecodeStage& stage) { encoded_ = EncodedImages{.stage = stage}; }
   EncodedImages* encoded_images() noexcept override { return encoded_ ? &*encoded_ : nullptr; }
   bool takes_long() const noexcept override { return true; }
 
@@ -80,7 +80,7 @@ class RandomResizedCropDefinition final : public MovingOperation<RandomResizedCr
     auto step = std::make_unique<RandomResizedCropStep>(options_, place.number);
     std::string name = describe();
     if (const auto* decode = steps.last<DecodeStep>()) {
-      step->decode_by_itself(decode->options());
+      step->decode_by_itself(decode->stage());
       name.insert(0, kDecodeAnd);
       steps.remove_last();
     }

@@ -15,7 +15,7 @@ std::shared_ptr<const PixelMover> resize_mover(const AnyResize& options);
 bool compile_resize(StepList& steps, const AnyResize& options, std::string name) {
   auto step = std::make_unique<ResizeStep>(options);
   if (const auto* decode = steps.last<DecodeStep>()) {
-    step->decode_by_itself(decode->options());
+    step->decode_by_itself(decode->stage());
     name.insert(0, kDecodeAnd);
     steps.remove_last();
   }

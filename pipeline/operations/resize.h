@@ -22,7 +22,7 @@ class ResizeStep final : public Step {
   bool crops() const noexcept { return crop_.has_value(); }
   void crop_after(const CenterCrop& crop) { crop_ = crop; }
   // Makes the step accept encoded images instead of pixels.
-  void decode_by_itself(const DecodeOptions& options) { encoded_ = EncodedImages{.options = options}; }
+  void decode_by_itself(const DecodeStage& stage) { encoded_ = EncodedImages{.stage = stage}; }
   EncodedImages* encoded_images() noexcept override { return encoded_ ? &*encoded_ : nullptr; }
   bool takes_long() const noexcept override { return true; }
   FieldView run(const FieldView& in, const StepContext& context, StepOutput& output) const override;

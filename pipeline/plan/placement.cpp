@@ -141,11 +141,9 @@ bool ends_with_decoding(const StreamPlan& host, std::size_t index) {
   const Fields& fields = host.source->info().fields;
   const auto field = std::ranges::find(fields, name, &Field::name);
   if (field == fields.end() || field->encoding != Encoding::kImage) return false;
-  for (const SampleStage& stage : host.sample_stages) {
+  for (const SampleStage& stage : host.sample_stages) {  // all fields' steps are cut there
     const auto* planned = std::get_if<PlannedOperation>(&stage);
-    if (planned == nullptr) continue;
-    const OperationDefinition& operation = planned->operation.definition();
-    if (operation.spans_fields() && operation.touches(name)) return false;
+    if (planned != nullptr && planned->operation.definition().spans_fields()) return false;
   }
   Field encoded = *field;
   std::vector<NamedStep> steps = compile_steps(encoded, host.sample_stages, false);
@@ -172,22 +170,26 @@ std::string obstacle_to_decoding(const StreamPlan& plan, const ResidentChoice& r
 }  // namespace
 
 DecodeChoice choose_decoding(const StreamPlan& plan, const DeviceSplit& split, const ResidentChoice& residency,
-                             const DeviceGroup& devices, ConvertAt at) {
+                             const DeviceGroup& devices, ConvertAt at, bool pinned_is_limited) {
   DecodeChoice choice;
   if (at == ConvertAt::kHost) {
     choice.reason = "as the options say";
     return choice;
   }
   choice.reason = obstacle_to_decoding(plan, residency, devices);
+  if (choice.reason.empty() && at == ConvertAt::kAuto && pinned_is_limited) {
+    choice.reason = fmt::format("it takes more of {}", named("LoaderOptions::pinned_budget_bytes"));
+  }
   if (choice.reason.empty()) {
     const StreamPlan host = host_part(plan, split.passes);
     for (std::size_t i = 0; i < host.fields.size() && !choice.field; ++i) {
       if (ends_with_decoding(host, i)) choice.field = i;
     }
     if (choice.field) choice.pixels = host.fields[*choice.field].shape;
-    choice.reason = choice.field
-                        ? fmt::format("JPEGs of '{}', as windows of their bits", plan.fields[*choice.field].name)
-                        : "no image is decoded and resized last on the host";
+    choice.reason =
+        choice.field
+            ? fmt::format("JPEGs of '{}', as windows of their bits", plan.fields[*choice.field].name)
+            : "no image is decoded and resized last on the host, by a plan of operations on one field each";
   }
   if (at == ConvertAt::kDevice && !choice.field) {
     throw ConfigError("JPEGs cannot be decoded on the device: " + choice.reason,

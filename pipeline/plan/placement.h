@@ -61,9 +61,10 @@ struct DecodeChoice {
 inline constexpr std::uint64_t kDecodingBytes = std::uint64_t{64} << 20;
 
 // Devices decode if the host's last step on the field decodes and resizes by itself, perhaps with a mirroring
-// after it, and the samples are not kept. Throws ConfigError if they have to and cannot.
+// after it, and the samples are not kept. A part of the rows' pinned memory more is needed: by itself nothing is
+// decoded there if that is limited. Throws ConfigError if they have to decode and cannot.
 DecodeChoice choose_decoding(const StreamPlan& plan, const DeviceSplit& split, const ResidentChoice& residency,
-                             const DeviceGroup& devices, ConvertAt at);
+                             const DeviceGroup& devices, ConvertAt at, bool pinned_is_limited = false);
 
 // Return a line of explain().
 std::string explain_decoding(const DecodeChoice& choice, ConvertAt at);

@@ -74,34 +74,43 @@ std::span<std::byte> JpegOverflow::take(std::size_t bytes) const noexcept {
   return memory_.subspan(at, bytes);
 }
 
-bool JpegWindowWriter::write(std::span<const std::byte> encoded, const JpegIndex& index,
-                             const JpegResize& vertical, const JpegResize& horizontal, const JpegDestination& to) {
-  if (!read_jpeg_frame(encoded, frame_) || !takes_frame() || !index.fits(frame_, encoded)) return false;
+bool JpegWindowWriter::open(std::span<const std::byte> encoded, const JpegResize& vertical,
+                            const JpegResize& horizontal) {
+  if (!read_jpeg_frame(encoded, frame_) || !takes_frame()) return false;
+  encoded_ = encoded;
+  vertical_ = vertical;
+  horizontal_ = horizontal;
+  opened_ = {.height = as_int(frame_.size.height),
+             .width = as_int(frame_.size.width),
+             .components = frame_.components,
+             .down = frame_.down[0],
+             .across = frame_.across[0],
+             .vertical = vertical.axis,
+             .horizontal = horizontal.axis};
+  choose_mcus();
+  return place_scratch();
+}
+
+bool JpegWindowWriter::write(const JpegIndex& index, const JpegDestination& to) {
+  if (!index.fits(frame_, encoded_)) return false;
   JpegWindow& window = *to.window;
-  window = {.height = as_int(frame_.size.height),
-            .width = as_int(frame_.size.width),
-            .components = frame_.components,
-            .down = frame_.down[0],
-            .across = frame_.across[0],
-            .vertical = vertical.axis,
-            .horizontal = horizontal.axis};
-  choose_mcus(index, window);
-  place(padding_of(to.row.data()), vertical, horizontal, window);
-  if (!place_scratch(std::ssize(vertical.first), window)) return false;
+  window = opened_;
+  choose_intervals(index, window);
+  place(padding_of(to.row.data()), window);
   const std::int64_t end = window.bits + bits_of(index, window);
   if (end - window.tables + kMaxPadding > std::ssize(to.row)) {  // in any row to which it may be moved
     const std::span<std::byte> beside = to.overflow.take(static_cast<std::size_t>(end - window.tables));
     const std::ptrdiff_t at = beside.data() - to.row.data();
     if (beside.empty() || at > kMaxPlace) return false;
-    place(at, vertical, horizontal, window);
+    place(at, window);
   }
   std::byte* const row = to.row.data();
   const JpegTables tables = this->tables();
   std::memcpy(row + window.tables, &tables, sizeof tables);
   std::byte* axes = row + window.axes;
-  write_axis(vertical, axes);
-  write_axis(horizontal, axes);
-  if (!write_bits(encoded, index, row, window)) return false;
+  write_axis(vertical_, axes);
+  write_axis(horizontal_, axes);
+  if (!write_bits(index, row, window)) return false;
   window.coded = 1;
   return true;
 }
@@ -130,47 +139,54 @@ bool JpegWindowWriter::takes_frame() const noexcept {
 }
 
 // Upsampled chroma also depends on the samples beside the window's.
-void JpegWindowWriter::choose_mcus(const JpegIndex& index, JpegWindow& window) const noexcept {
-  const Mcus rows = mcus_around(window.vertical, frame_.down[0] > 1 ? 2 : 0, frame_.mcu_height, frame_.mcu_rows);
+void JpegWindowWriter::choose_mcus() noexcept {
+  const Mcus rows = mcus_around(opened_.vertical, frame_.down[0] > 1 ? 2 : 0, frame_.mcu_height, frame_.mcu_rows);
   const Mcus columns =
-      mcus_around(window.horizontal, frame_.across[0] > 1 ? 2 : 0, frame_.mcu_width, frame_.mcu_columns);
-  window.first_row = as_int(rows.first);
-  window.rows = as_int(rows.count);
-  window.first_column = as_int(columns.first);
-  window.columns = as_int(columns.count);
+      mcus_around(opened_.horizontal, frame_.across[0] > 1 ? 2 : 0, frame_.mcu_width, frame_.mcu_columns);
+  opened_.first_row = as_int(rows.first);
+  opened_.rows = as_int(rows.count);
+  opened_.first_column = as_int(columns.first);
+  opened_.columns = as_int(columns.count);
+}
+
+// Returns false if the device would need too much.
+bool JpegWindowWriter::place_scratch() noexcept {
+  const std::int64_t blocks = std::int64_t{opened_.rows} * opened_.columns * frame_.blocks;
+  const std::int64_t coefficients = rounded_up(kLookupBytes + axes_bytes(), 16);
+  const std::int64_t samples = coefficients + blocks * 64 * static_cast<std::int64_t>(sizeof(std::int16_t));
+  const std::int64_t colors = samples + blocks * 64, columns = opened_.horizontal.used * 3;
+  const std::int64_t levels = colors + rounded_up(opened_.vertical.used * columns, 16);
+  const std::int64_t end =
+      levels + std::ssize(vertical_.first) * columns * static_cast<std::int64_t>(sizeof(FixedLevel));
+  if (end > kMaxScratch) return false;
+  opened_.weights = as_int(kLookupBytes);
+  opened_.coefficients = as_int(coefficients);
+  opened_.samples = as_int(samples);
+  opened_.colors = as_int(colors);
+  opened_.levels = as_int(levels);
+  opened_.scratch_bytes = as_int(rounded_up(end, 16));
+  return true;
+}
+
+void JpegWindowWriter::choose_intervals(const JpegIndex& index, JpegWindow& window) const noexcept {
   window.interval = as_int(index.interval());
   window.first_interval = window.first_column / window.interval;
   window.intervals = (window.first_column + window.columns - 1) / window.interval - window.first_interval + 1;
 }
 
 // Places all up to the bits one after another, from `at` on.
-void JpegWindowWriter::place(std::ptrdiff_t at, const JpegResize& vertical, const JpegResize& horizontal,
-                             JpegWindow& window) const noexcept {
-  const auto bytes_of = [](const JpegResize& resize) {
-    return JpegWindow::axis_bytes(resize.axis, as_int(std::ssize(resize.first)));
-  };
+void JpegWindowWriter::place(std::ptrdiff_t at, JpegWindow& window) const noexcept {
   window.tables = as_int(at);
   window.axes = window.tables + as_int(sizeof(JpegTables));
-  window.starts = window.axes + bytes_of(vertical) + bytes_of(horizontal);
+  window.starts = window.axes + axes_bytes();
   window.bits = window.starts + window.rows * window.intervals * as_int(sizeof(JpegInterval));
 }
 
-// Returns false if the device would need too much.
-bool JpegWindowWriter::place_scratch(std::int64_t height, JpegWindow& window) const noexcept {
-  const std::int64_t blocks = std::int64_t{window.rows} * window.columns * frame_.blocks;
-  const std::int64_t coefficients = rounded_up(kLookupBytes + window.starts - window.axes, 16);
-  const std::int64_t samples = coefficients + blocks * 64 * static_cast<std::int64_t>(sizeof(std::int16_t));
-  const std::int64_t colors = samples + blocks * 64, columns = window.horizontal.used * 3;
-  const std::int64_t levels = colors + rounded_up(window.vertical.used * columns, 16);
-  const std::int64_t end = levels + height * columns * static_cast<std::int64_t>(sizeof(FixedLevel));
-  if (end > kMaxScratch) return false;
-  window.weights = as_int(kLookupBytes);
-  window.coefficients = as_int(coefficients);
-  window.samples = as_int(samples);
-  window.colors = as_int(colors);
-  window.levels = as_int(levels);
-  window.scratch_bytes = as_int(rounded_up(end, 16));
-  return true;
+std::int32_t JpegWindowWriter::axes_bytes() const noexcept {
+  const auto bytes_of = [](const JpegResize& resize) {
+    return JpegWindow::axis_bytes(resize.axis, as_int(std::ssize(resize.first)));
+  };
+  return bytes_of(vertical_) + bytes_of(horizontal_);
 }
 
 JpegTables JpegWindowWriter::tables() const noexcept {
@@ -186,13 +202,12 @@ JpegTables JpegWindowWriter::tables() const noexcept {
 }
 
 // Copies the bits of each row's intervals, and notes where these begin.
-bool JpegWindowWriter::write_bits(std::span<const std::byte> encoded, const JpegIndex& index, std::byte* row,
-                                  JpegWindow& window) {
-  unstuffed_.reserve(encoded.size());
+bool JpegWindowWriter::write_bits(const JpegIndex& index, std::byte* row, JpegWindow& window) {
+  unstuffed_.reserve(encoded_.size());
   std::byte* starts = row + window.starts;
   std::int64_t used = 0;
   for (std::int64_t mcu_row = window.first_row; mcu_row < window.first_row + window.rows; ++mcu_row) {
-    unstuffed_.assign(index.row(encoded, mcu_row));
+    unstuffed_.assign(index.row(encoded_, mcu_row));
     const auto [begin, end] = bytes_of_row(index, window, mcu_row);
     if (begin > end || end > static_cast<std::int64_t>(unstuffed_.size())) return false;
     for (std::int64_t i = window.first_interval; i < window.first_interval + window.intervals; ++i) {

@@ -44,28 +44,34 @@ struct JpegDestination {
 // Not thread-safe: keeps its tables and buffers.
 class JpegWindowWriter {
  public:
-  // Maximum scratch memory of a window on the device: about 6 million of the image's pixels.
+  // Maximum scratch memory of a window on the device: 1.2 to 2.4 million of the image's pixels.
   static constexpr std::int64_t kMaxScratch = std::int64_t{16} << 20;
 
-  // Writes a window, at an address which is the device's modulo 4, and describes it; JpegWindow::scratch remains
-  // 0. Returns false if devices do not decode such a file (JpegFrame; grey, or Y, Cb and Cr with common factors),
-  // or if there is no room; the row then holds anything. REQUIRES: `index` was made from `encoded`, by this
-  // process.
-  bool write(std::span<const std::byte> encoded, const JpegIndex& index, const JpegResize& vertical,
-             const JpegResize& horizontal, const JpegDestination& to);
+  // Opens a window of a file; `vertical` and `horizontal` are the resize of its pixels. Returns false if devices
+  // do not decode such files (JpegFrame; grey, or Y, Cb and Cr with common factors), or windows so large.
+  // REQUIRES: what is given stays until it is written.
+  bool open(std::span<const std::byte> encoded, const JpegResize& vertical, const JpegResize& horizontal);
+  // Writes the window, at an address which is the device's modulo 4, and describes it; JpegWindow::scratch remains
+  // 0. Returns false if there is no room, or the index is not the file's; the row then holds anything. REQUIRES:
+  // open() returned true; the index passed its checks: devices believe where it says that intervals begin.
+  bool write(const JpegIndex& index, const JpegDestination& to);
 
   // Moves a window from one row of a batch to another of `bytes`; `window` describes it before and after.
   static void move(const std::byte* from, std::byte* to, std::size_t bytes, JpegWindow& window) noexcept;
 
  private:
   bool takes_frame() const noexcept;
-  void choose_mcus(const JpegIndex& index, JpegWindow& window) const noexcept;
-  void place(std::ptrdiff_t at, const JpegResize& vertical, const JpegResize& horizontal,
-             JpegWindow& window) const noexcept;
-  bool place_scratch(std::int64_t height, JpegWindow& window) const noexcept;
+  void choose_mcus() noexcept;
+  bool place_scratch() noexcept;
+  void choose_intervals(const JpegIndex& index, JpegWindow& window) const noexcept;
+  void place(std::ptrdiff_t at, JpegWindow& window) const noexcept;
+  std::int32_t axes_bytes() const noexcept;
   JpegTables tables() const noexcept;
-  bool write_bits(std::span<const std::byte> encoded, const JpegIndex& index, std::byte* row, JpegWindow& window);
+  bool write_bits(const JpegIndex& index, std::byte* row, JpegWindow& window);
 
+  std::span<const std::byte> encoded_;
+  JpegResize vertical_, horizontal_;
+  JpegWindow opened_;  // without what the index and the row decide
   JpegFrame frame_;
   UnstuffedBytes unstuffed_;
 };

@@ -130,11 +130,11 @@ EncodedImage::EncodedImage(std::span<const std::byte> encoded, std::uint64_t rec
   }
   if (jpegs_ != nullptr && known_.index == nullptr) known_ = jpegs_->find(record, encoded);
   stored_ = known_.index != nullptr ? known_.index->size() : scratch.decoder.read_size(encoded);
-  orientation_ = orientation_of(encoded, images.options, scratch);
+  orientation_ = orientation_of(encoded, images.stage.options, scratch);
   size_ = shown_size(stored_, orientation_);
   scratch.decoded_bytes += rgb_bytes(size_);
   scratch.decode_ns += watch.nanoseconds();
-  require_size(size_, images.options);
+  require_size(size_, images.stage.options, images.stage.first_image);
 }
 
 FieldView EncodedImage::resize_part(const Resizing& of, StepOutput& output) {
@@ -154,14 +154,14 @@ FieldView EncodedImage::resize_part(const Resizing& of, StepOutput& output) {
 bool EncodedImage::send(const ImageWindow& window, const JpegDestination& to) {
   if (orientation_ != Orientation::kTopLeft) return false;
   const Stopwatch watch;
-  if (known_.index == nullptr) {
+  const Resampler& resampler = scratch_.resampler;
+  JpegWindowWriter& writer = scratch_.window_writer;
+  const bool opened = writer.open(encoded_, resampler.vertical(window.top), resampler.horizontal(window.left));
+  if (opened && known_.index == nullptr) {
     made_ = scratch_.decoder.make_index(encoded_);
     if (made_ != nullptr) known_ = {.index = made_.get(), .good = true};
   }
-  const Resampler& resampler = scratch_.resampler;
-  const bool sent = known_.index != nullptr &&
-                    scratch_.window_writer.write(encoded_, *known_.index, resampler.vertical(window.top),
-                                                 resampler.horizontal(window.left), to);
+  const bool sent = opened && known_.index != nullptr && writer.write(*known_.index, to);
   scratch_.decode_ns += watch.nanoseconds();
   return sent;
 }
@@ -184,8 +184,8 @@ Pixels EncodedImage::decode(const ImageWindow& window) {
 
 void EncodedImage::decode_stored(const ImageWindow& window, std::span<std::uint8_t> rgb) {
   if (window.height == stored_.height && window.width == stored_.width && made_ == nullptr) {
-    scratch_.charge(scratch_.decoder.decode_bytes());
-    return scratch_.decoder.decode(encoded_, rgb);  // an index would save nothing
+    if (known_.index == nullptr) scratch_.charge(scratch_.decoder.decode_bytes());  // of the size that was read
+    return scratch_.decoder.decode(encoded_, rgb);                                  // an index would save nothing
   }
   if (known_.index != nullptr) return scratch_.decoder.decode_window(encoded_, *known_.index, window, rgb);
   scratch_.charge(scratch_.decoder.window_bytes());

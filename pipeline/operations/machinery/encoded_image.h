@@ -17,7 +17,7 @@ namespace headrace {
 
 // Images that a step itself decodes in part.
 struct EncodedImages {
-  DecodeOptions options = {};
+  DecodeStage stage = {};
   std::shared_ptr<JpegIndexes> jpegs = nullptr;  // of recurring images
   bool checked = false;                          // SourceInfo::images_checked
   const Source* source = nullptr;                // that may have indexes of them; null: none. It outlives this

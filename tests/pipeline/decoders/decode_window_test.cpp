@@ -139,6 +139,31 @@ INSTANTIATE_TEST_SUITE_P(
                       Kind{"progressive420", 3, {.progressive = true}}),
     [](const ::testing::TestParamInfo<Kind>& kind) { return kind.param.name; });
 
+// Made by nobody: what comes is no picture, but the same each time, and nothing else is touched.
+TEST(DecodeWindowDeviceTest, AFalseIndexGivesTheSamePixelsEachTime) {
+  const Bytes encoded = encode_jpeg(make_picture(90, 120, 3, 4));
+  ImageDecoder decoder;
+  std::vector<std::byte> bytes;
+  index_of(decoder, encoded)->append_to(bytes);
+  std::mt19937 random(14);
+  DeviceWindows device;
+  int decoded = 0;
+  for (int i = 0; i < 300; ++i) {
+    std::vector<std::byte> flipped = bytes;
+    constexpr std::size_t kHead = 32;  // says how much follows
+    for (int k = 0; k < 1 + i % 5; ++k) {
+      flipped[kHead + random() % (flipped.size() - kHead)] ^= std::byte(1U << random() % 8);
+    }
+    JpegIndex index;
+    if (!index.assign(flipped)) continue;
+    const ImageWindow window{.top = 5, .left = 9, .height = 70, .width = 90};
+    const auto first = device.decode(encoded, index, window, {.height = 30, .width = 40});
+    EXPECT_EQ(device.decode(encoded, index, window, {.height = 30, .width = 40}, std::byte{0xAB}), first);
+    decoded += first.has_value() ? 1 : 0;
+  }
+  EXPECT_GT(decoded, 100);
+}
+
 TEST(DecodeWindowPngTest, EqualsACropOfTheWhole) {
   std::mt19937 random(12);
   for (const bool interlaced : {false, true}) {

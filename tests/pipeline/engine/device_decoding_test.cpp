@@ -147,6 +147,13 @@ TEST(DeviceDecoding, SaysWhereAndWhy) {
   EXPECT_THAT(dataset.explain(discrete), HasSubstr("decoding on the host: gpu:0 has no kernel for it"));
   const Dataset kept = images_of(pictures(), chains()[2]);
   EXPECT_THAT(kept.explain(gpu), HasSubstr("decoding on the host: the samples are kept on the device"));
+  const Dataset numbered = Dataset::from(fake_jpegs(8))
+                               .decode()
+                               .map(random_resized_crop({.size = 24}) | normalize({0.5F}, {0.25F}))
+                               .enumerate()
+                               .batch({.global_batch = 4});
+  EXPECT_THAT(numbered.explain(gpu), HasSubstr("decoding on the host: no image is decoded and resized last"));
+  EXPECT_THROW(Loader(numbered, gpu, kOnDevice), ConfigError);
   EXPECT_THROW(Loader(dataset, cpu, kOnDevice), ConfigError);
   EXPECT_EQ(value_of(Loader(dataset, gpu, {.decode = ConvertAt::kDevice}), "decoding"), "on the device");
   EXPECT_EQ(value_of(Loader(dataset, gpu), "decoding"), "0 % on the device") << "to start with";

@@ -66,6 +66,8 @@ TEST_F(FirstImage, MakesAnotherSizeABadRecord) {
                 AllOf(HasSubstr("b/107.jpg"), HasSubstr("record 7"),
                       HasSubstr("an image of 10 x 11 pixels where the first image, a/100.jpg, has 9 x 11"),
                       HasSubstr("resize() or random_resized_crop()"), HasSubstr("decode(height=, width=)")));
+    EXPECT_THAT(message_of<Error>([&] { run(images().decode().map(resize(8)), OnError::kFail, 5, threads); }),
+                HasSubstr("an image of 10 x 11 pixels where the first image, a/100.jpg, has 9 x 11"));
     const DecodeOptions said{.height = 9, .width = 11};
     for (const std::uint64_t seed : {1U, 2U}) {
       for (const OnError on_error : {OnError::kSkip, OnError::kSubstitute})
