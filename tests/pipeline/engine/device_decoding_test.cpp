@@ -1,10 +1,14 @@
 // JPEGs decoded on the device: the same stream, whoever decodes which of its images.
+#include <fmt/format.h>
+
+#include "headrace/pipeline/convert.h"
 #include "headrace/pipeline/operations.h"
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/data.h"
 #include "headrace/tests/support/images.h"
 #include "headrace/tests/support/long_run.h"
+#include "headrace/tests/support/temp_folder.h"
 
 namespace headrace::test {
 namespace {
@@ -119,6 +123,28 @@ TEST(DeviceDecoding, RefusesWhatTheHostRefuses) {
     EXPECT_GT(loader.stats().bad_records, 0U);
     EXPECT_GT(loader.stats().device_decoded, 0U);
   }
+}
+
+// With the indexes that lie beside the images, in one pass, which keeps none.
+TEST(DeviceDecoding, TakesTheIndexesOfRecordFiles) {
+  TempFolder images, packed;
+  const std::vector<Bytes> files = pictures();
+  for (int i = 0; i < kImages; ++i) {
+    images.write(fmt::format("class{}/{}.jpg", i % 3, i), files[static_cast<std::size_t>(i)]);
+  }
+  convert_dataset(images.path(), packed / "records");
+  const auto dataset = [&] {
+    return Dataset::from(open_source(packed / "records", Split::kTrain))
+        .decode()
+        .map(chains().front())
+        .batch({.global_batch = 16});
+  };
+  LoaderOptions options = kOnDevice;
+  options.epochs = 1;
+  DeviceGroup devices = own_memory_devices(1, "twin");
+  Loader loader(dataset(), devices, options);
+  EXPECT_EQ(digests_of(loader, devices), cpu_digests_of(dataset(), {.seed = 5}));
+  EXPECT_GT(loader.stats().device_decoded, kImages / 2);
 }
 
 TEST(DeviceDecoding, Photographs) {
