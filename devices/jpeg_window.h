@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace headrace {
+#include "headrace/devices/base/api.h"
+
+namespace HEADRACE_API headrace {
 
 // One axis of a resize. Each pixel of the result is a weighted sum of `taps` of the image's pixels.
 struct JpegAxis {

@@ -10,6 +10,11 @@
 namespace headrace {
 namespace {
 
+std::span<std::uint8_t> as_u8(std::span<std::byte> bytes) noexcept {
+  return {reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size()};
+}
+const std::uint8_t* as_u8(const std::byte* bytes) noexcept { return reinterpret_cast<const std::uint8_t*>(bytes); }
+
 void require_size(const ImageSize& size, const DecodeOptions& wanted, const std::string& first_image = {}) {
   if (wanted.height == 0 || (size.height == wanted.height && size.width == wanted.width)) return;
   const std::string expected =
@@ -66,12 +71,6 @@ void note_warning(Scratch& scratch) {
 }
 
 }  // namespace
-
-std::span<std::uint8_t> as_u8(std::span<std::byte> bytes) noexcept {
-  return {reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size()};
-}
-
-const std::uint8_t* as_u8(const std::byte* bytes) noexcept { return reinterpret_cast<const std::uint8_t*>(bytes); }
 
 ImageSize read_shown_size(std::span<const std::byte> encoded, const DecodeOptions& options,
                           ImageDecoder& decoder) {

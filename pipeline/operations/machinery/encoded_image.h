@@ -30,9 +30,6 @@ struct Pixels {
   std::int64_t channels = 0;
 };
 
-std::span<std::uint8_t> as_u8(std::span<std::byte> bytes) noexcept;
-const std::uint8_t* as_u8(const std::byte* bytes) noexcept;
-
 // Decodes a whole image to u8 (H, W, 3).
 FieldView decode_image(std::span<const std::byte> encoded, const DecodeStage& stage, Scratch& scratch,
                        StepOutput& output);

@@ -43,7 +43,8 @@ std::span<const std::byte> ImageRecoder::recode(std::span<const std::byte> encod
   std::span<const std::uint8_t> result(pixels_);
   if (wanted != size) {
     resized_.resize(static_cast<std::size_t>(wanted.height * wanted.width * 3));
-    resampler_.resize(pixels_.data(), size, resized_.data(), wanted, 3);
+    resampler_.plan(size, wanted, {.height = wanted.height, .width = wanted.width});
+    resampler_.run(pixels_.data(), size.width * 3, resized_.data(), 3);
     result = resized_;
   }
   write_jpeg(result, wanted, options_.quality > 0 ? options_.quality : RecodeOptions::kQuality, encoded_,

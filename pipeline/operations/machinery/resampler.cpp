@@ -59,12 +59,6 @@ void ResampleAxis::weigh(double start, double support, FixedWeight* out) {
   largest = static_cast<FixedWeight>(largest + left);
 }
 
-void Resampler::resize(const std::uint8_t* from, const ImageSize& input, std::uint8_t* to, const ImageSize& output,
-                       std::int64_t channels) {
-  const ImageWindow used = plan(input, output, {.height = output.height, .width = output.width});
-  run(from + (used.top * input.width + used.left) * channels, input.width * channels, to, channels);
-}
-
 ImageWindow Resampler::plan(const ImageSize& input, const ImageSize& output, const ImageWindow& part) {
   rows_.plan(input.height, output.height, part.top, part.top + part.height);
   columns_.plan(input.width, output.width, part.left, part.left + part.width);

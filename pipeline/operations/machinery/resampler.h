@@ -38,11 +38,8 @@ struct ResampleAxis {
 // Not thread-safe: keeps its tables and row buffers.
 class Resampler {
  public:
-  // Resizes `from`, (input.height, input.width, channels) without gaps, to `to`, likewise of `output`.
-  void resize(const std::uint8_t* from, const ImageSize& input, std::uint8_t* to, const ImageSize& output,
-              std::int64_t channels);
-
-  // Resizes a part of the output in two steps. First: returns the part of the input that it needs.
+  // Resizes a part of the output, or all of it, in two steps. First: returns the part of the input that it needs,
+  // which begins at the input's first pixel if the output's does.
   ImageWindow plan(const ImageSize& input, const ImageSize& output, const ImageWindow& part);
   // Return the axes as planned, for a device; the part of the input begins at these pixels of the whole image.
   JpegResize vertical(std::int64_t top) const noexcept { return rows_.placed(top); }

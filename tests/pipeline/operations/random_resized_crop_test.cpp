@@ -82,7 +82,9 @@ TEST(RandomResizedCrop, EqualsCropThenResize) {
       }
     }
     std::vector<std::uint8_t> expected(16 * 16 * 3);
-    Resampler().resize(cropped.data(), {window.height, window.width}, expected.data(), {16, 16}, 3);
+    Resampler resampler;
+    resampler.plan({window.height, window.width}, {16, 16}, {.height = 16, .width = 16});
+    resampler.run(cropped.data(), window.width * 3, expected.data(), 3);
     const auto actual = run_chain(random_resized_crop({.size = 16}), image, DType::kU8, record).values;
     expect_near(actual, {expected.begin(), expected.end()}, 0);
   }

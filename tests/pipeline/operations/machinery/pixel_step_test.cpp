@@ -142,7 +142,8 @@ TEST(Resampler, StaysWithinOneLevelOfExactArithmetic) {
       for (std::int64_t channels : {1, 3, 4}) {
         const auto from = noise(in.height * in.width * channels);
         std::vector<std::uint8_t> to(static_cast<std::size_t>(out.height * out.width * channels));
-        resampler.resize(from.data(), in, to.data(), out, channels);
+        resampler.plan(in, out, {.height = out.height, .width = out.width});
+        resampler.run(from.data(), in.width * channels, to.data(), channels);
         const auto expected = reference(from, in, out, channels);
         for (std::size_t i = 0; i < to.size(); ++i) {
           ASSERT_LE(std::abs(to[i] - expected[i]), 0.75)
@@ -158,7 +159,8 @@ TEST(Resampler, KeepsAnImageOfTheRightSize) {
   Resampler resampler;
   const auto from = noise(31 * 47 * 3);
   std::vector<std::uint8_t> to(from.size());
-  resampler.resize(from.data(), {31, 47}, to.data(), {31, 47}, 3);
+  resampler.plan({31, 47}, {31, 47}, {.height = 31, .width = 47});
+  resampler.run(from.data(), 47 * 3, to.data(), 3);
   EXPECT_EQ(to, from);
 }
 
