@@ -11,7 +11,7 @@ namespace headrace {
 
 // Increment whenever Backend, Device, Stream, Event, Collective, Kernels, Workers or the types they exchange
 // change layout.
-inline constexpr int kBackendAbiVersion = 9;
+inline constexpr int kBackendAbiVersion = 10;
 
 // The `extern "C"` function that a module exports by this name. Returns null if the module was built for another
 // ABI version. The backend belongs to the module, which is never unloaded.
