@@ -32,7 +32,9 @@ std::string describe_difference(const std::vector<StageIdentity>& here, std::uin
   std::vector<std::string> differences;
   if (of.seed != seed) differences.push_back(fmt::format("its seed was {}, here it is {}", of.seed, seed));
   const auto same = [](const StageIdentity& stage, std::uint32_t hash) { return stage.hash == hash; };
-  const auto [stage, hash] = std::ranges::mismatch(here, of.stages, same);
+  const auto first = std::ranges::mismatch(here, of.stages, same);
+  const auto stage = first.in1;
+  const auto hash = first.in2;
   const auto left_here = here.end() - stage, left_there = of.stages.end() - hash;
   const auto continues = [&](auto more_here, auto more_there) {
     return std::equal(stage + more_here, here.end(), hash + more_there, of.stages.end(), same);

@@ -68,7 +68,7 @@ class FrameReader {
         frame_.restart_interval = static_cast<std::int64_t>(word(at));
         return true;
       case kQuantization: return take_quantization(at, end);
-      case kApp0: has_jfif_ = has_jfif_ || (bytes >= 14 && begins_with(at, {"JFIF", 5})); break;
+      case kApp0: has_jfif_ = has_jfif_ || (bytes >= 14 && begins_with(at, {"JFIF\0", 5})); break;
       case kAdobe:
         if (bytes >= 12 && begins_with(at, "Adobe")) adobe_transform_ = static_cast<int>(byte(at + 11));
         break;
