@@ -91,8 +91,8 @@ class InputKernels {
   // Returns whether decode_jpegs() is implemented.
   virtual bool decodes_jpegs() const noexcept { return false; }
   // Replaces each row that holds a window of a JPEG by its pixels, those of libjpeg-turbo and the host's resize,
-  // in stream order. REQUIRES: decodes_jpegs(); windows as a JpegWindowWriter made them, in scratch memory that no
-  // other row of the same stretch of `rows` uses: next to one another, from 0 on again once it is full.
+  // in stream order. REQUIRES: decodes_jpegs(); a JpegWindowWriter made the windows. Their places in the scratch
+  // memory ascend; where they begin at 0 again, the rows before are decoded first.
   virtual void decode_jpegs(Stream& /*stream*/, const JpegDecoding& /*decoding*/) {
     throw ConfigError("the device does not decode JPEGs");
   }

@@ -278,7 +278,7 @@ void Compute::choose_decoder(const Slot& slot, std::int64_t example, StepContext
   const JpegDestination to = slot.jpeg_of(example);
   if (to.window == nullptr) return;
   const std::int64_t share = decoded_on_device_.load(std::memory_order_relaxed);
-  // As if all batches were one row of examples: also the only example of each is sent as often as it should be.
+  // Counts on from batch to batch, so that devices get their share of small batches, too.
   const auto sequence = static_cast<std::int64_t>(slot.position.sequence % 256);
   const std::int64_t number = (sequence * slot.examples() + example) % 256;
   if (number * share / 256 == (number + 1) * share / 256) return;

@@ -28,7 +28,7 @@ class Compute final : public LaneBody {
   void offer(std::uint64_t sequence, bool by_readers);
   // Announces one more fetched record. Called by readers.
   void wake() { lanes_.wake(1); }
-  // Lets devices decode so many of 256 rows, of those they can. Thread-safe.
+  // Lets devices decode `rows` of every 256 rows, unless they cannot decode them. Thread-safe.
   void share_decoding(int rows) noexcept { decoded_on_device_.store(rows, std::memory_order_relaxed); }
 
   // Completes `count` of the slot's pending rows or pairs. The thread that completes the last of them sees all

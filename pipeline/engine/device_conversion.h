@@ -58,8 +58,8 @@ class DeviceConversion {
   void pick(std::span<const std::int32_t> places, std::span<const std::uint64_t> records, std::byte* slot) const;
 
   // Decodes and converts the arrived bytes, those of `slot` on the host, in stream order; returns the number of
-  // images that the device decodes. `resident`: where the
-  // device keeps the images of each pass; empty: they have arrived. Throws as InputKernels do.
+  // images that the device decodes. `resident`: where the device keeps the images of each pass; empty: they have
+  // arrived. Throws as InputKernels do.
   std::uint64_t submit(int replica, Stream& stream, std::byte* slot, const Buffer& arrived, const Buffer& results,
                        std::span<const TensorView> resident) const;
 

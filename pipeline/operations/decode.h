@@ -1,6 +1,8 @@
 // The stage that decodes every encoded field, and its step.
 #pragma once
 
+#include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -39,5 +41,16 @@ class DecodeStep final : public Step {
  private:
   DecodeStage stage_;
 };
+
+// Adds a step that can decode by itself; if the last step decodes, it takes that step's place, too.
+template <typename DecodingStep>
+void add_decoding(StepList& steps, std::unique_ptr<DecodingStep> step, std::string name) {
+  if (const auto* decode = steps.last<DecodeStep>()) {
+    step->decode_by_itself(decode->stage());
+    name.insert(0, kDecodeAnd);
+    steps.remove_last();
+  }
+  steps.add(std::move(step), std::move(name));
+}
 
 }  // namespace headrace

@@ -77,14 +77,7 @@ class RandomResizedCropDefinition final : public MovingOperation<RandomResizedCr
   }
 
   bool compile(StepList& steps, const OperationPlace& place) const override {
-    auto step = std::make_unique<RandomResizedCropStep>(options_, place.number);
-    std::string name = describe();
-    if (const auto* decode = steps.last<DecodeStep>()) {
-      step->decode_by_itself(decode->stage());
-      name.insert(0, kDecodeAnd);
-      steps.remove_last();
-    }
-    steps.add(std::move(step), std::move(name));
+    add_decoding(steps, std::make_unique<RandomResizedCropStep>(options_, place.number), describe());
     return true;
   }
 

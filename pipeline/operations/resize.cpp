@@ -12,17 +12,6 @@ namespace {
 
 std::shared_ptr<const PixelMover> resize_mover(const AnyResize& options);
 
-bool compile_resize(StepList& steps, const AnyResize& options, std::string name) {
-  auto step = std::make_unique<ResizeStep>(options);
-  if (const auto* decode = steps.last<DecodeStep>()) {
-    step->decode_by_itself(decode->stage());
-    name.insert(0, kDecodeAnd);
-    steps.remove_last();
-  }
-  steps.add(std::move(step), std::move(name));
-  return true;
-}
-
 class ResizeDefinition final : public MovingOperation<Resize> {
  public:
   using MovingOperation::MovingOperation;
@@ -44,7 +33,8 @@ class ResizeDefinition final : public MovingOperation<Resize> {
   }
 
   bool compile(StepList& steps, const OperationPlace& /*place*/) const override {
-    return compile_resize(steps, options_, describe());
+    add_decoding(steps, std::make_unique<ResizeStep>(options_), describe());
+    return true;
   }
 
  private:
@@ -70,7 +60,8 @@ class ResizeToDefinition final : public MovingOperation<ResizeTo> {
   }
 
   bool compile(StepList& steps, const OperationPlace& /*place*/) const override {
-    return compile_resize(steps, options_, describe());
+    add_decoding(steps, std::make_unique<ResizeStep>(options_), describe());
+    return true;
   }
 
  private:
